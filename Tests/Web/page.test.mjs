@@ -390,6 +390,12 @@ test('a tab that shows counts is hidden so long that it rests, and shows them ag
   await close(page);
 });
 
+/** From the next `go` on a page's socket is `socket` there. */
+const holdSocket = page => page.before(`{
+  const { WebSocket } = window;
+  window.WebSocket = class extends WebSocket { constructor(...given) { super(...given); window.socket = this; } };
+}`);
+
 /** From the next `go` on a page hears what `change` makes of each of the hub's messages. */
 const hears = (page, change) => page.before(`{
   const { get } = Object.getOwnPropertyDescriptor(MessageEvent.prototype, 'data'), change = ${change};
@@ -758,6 +764,12 @@ test('a token: asked for, refused, taken; never in the address', options, async 
   const began = Date.now();
   await until('the old one has ended', () => Date.now() - began > 7000);
   assert.equal(await page.text('state'), 'live', 'it was renewed in place');
+  await holdSocket(page);
+  await page.go(`${closed.http}/`);
+  await live(page);
+  await page.value(`socket.onclose({ code: 1009, reason: 'too much' })`);
+  await until('what went wrong', async () => /went wrong .too much./.test(await page.text('toast')));
+  assert.equal(await page.shown('token'), false, 'with the token all is well');
   await close(page, refusals);
 
   const rider = await run('token', '--key', key, '--role', 'rider', '--sub', 'P1');
@@ -900,6 +912,15 @@ test('the rider\'s page: to the end of the trip; another trip; expired', options
   const expired = await open(`/track/R1#token=${late}`);
   await until('a word', async () => /has expired/.test(await expired.text('over')));
   await close(expired, refusals);
+
+  // What says nothing of the link does not end it.
+  await holdSocket(page);
+  await page.go(`${own.http}/track/R1`);
+  await until('a way', async () => /to dropoff/.test(await page.text('eta')));
+  await page.value(`socket.onclose({ code: 1009, reason: '' })`);
+  await until('a word', async () => /Something went wrong/.test(await page.text('over')));
+  await page.go(`${own.http}/track/R1`);
+  await until('it to work again', async () => /to dropoff/.test(await page.text('eta')));
 
   for (const status of ['arrived_destination', 'completed']) await driver.hub.move('R1', status);
   await until('the end', async () => /This trip has ended/.test(await page.text('over')));

@@ -948,7 +948,10 @@ hub.on('state', ({ is, reason }) => {
     loadedFences &&= -Infinity;
     loadFences();
   }
-  if (is === 'closed') askToken(`${whys.refused} ${reason.message}`);
+  if (is === 'closed' && reason.cause !== 'us') {
+    if (/^4?401$/.test(reason.code)) askToken(whys.refused);
+    else say(`Something went wrong (${reason.message}): load the page again.`, 1e6);
+  }
   isDirty = true;
   showState();
 });

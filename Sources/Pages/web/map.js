@@ -51,8 +51,8 @@ export class LiveMap {
   }
 
   /** For the page to set: the view has changed; there was a click. */
-  moved(_byHand) {}
-  picked(_px, _py) {}
+  moved() {}
+  picked() {}
 
   #measure() {
     const { clientWidth, clientHeight } = this.#moving, ratio = Math.min(devicePixelRatio || 1, 2);
@@ -154,8 +154,8 @@ export class LiveMap {
 
   #pinched() {
     const [[x1, y1], [x2, y2]] = [...this.#pointers.values()];
-    const wide = Math.hypot(x1 - x2, y1 - y2), middle = [(x1 + x2) / 2, (y1 + y2) / 2];
-    if (this.#pinch) this.zoomBy(Math.log2(wide / this.#pinch), ...middle);
+    const wide = Math.hypot(x1 - x2, y1 - y2);
+    if (this.#pinch) this.zoomBy(Math.log2(wide / this.#pinch), (x1 + x2) / 2, (y1 + y2) / 2);
     this.#pinch = wide;
     this.#moved = Infinity;
   }
@@ -206,9 +206,8 @@ export class LiveMap {
   /** Draws what stands anew where it must, else moves it. */
   #stand() {
     const drawn = this.#drawn;
-    let [dx, dy] = [shortWay(drawn.x - this.x) * this.scale, (drawn.y - this.y) * this.scale];
-    dx += this.centerX - drawn.centerX;
-    dy += this.centerY - drawn.centerY;
+    this.place(drawn.x, drawn.y);
+    let dx = this.px - drawn.centerX, dy = this.py - drawn.centerY;
     if (drawn.scale !== this.scale || !(Math.abs(dx) < margin && Math.abs(dy) < margin)) {
       this.#drawn = { x: this.x, y: this.y, scale: this.scale, centerX: this.centerX, centerY: this.centerY };
       this.#draw();
@@ -644,7 +643,7 @@ export function drawLine(canvas, values, room, color, top = 4) {
   });
   page.scale(ratio, ratio);
   Object.assign(page, { fillStyle: color, strokeStyle: color, lineWidth: 1.4, lineJoin: 'round' });
-  for (const run of runs.filter(({ length }) => length)) {
+  for (const run of runs.filter(run => run[0])) {
     page.beginPath();
     for (const point of run) page.lineTo(...point);
     page.stroke();

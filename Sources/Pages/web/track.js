@@ -24,17 +24,19 @@ function showAll() {
   isByHand &&= !places.length;
 }
 
-function over(title, why) {
+/** The token is kept where the same link may work again. */
+function over(title, why, isKept = false) {
   $('ride').hidden = true;
   $('tools').hidden = true;
   $('over').hidden = false;
   setText('over-title', title);
   setText('over-why', why);
-  localStorage.removeItem(tokenKey);
+  if (!isKept) localStorage.removeItem(tokenKey);
   trip = eta = route = position = undefined;
   isDirty = true;
   hub.close();
 }
+const failed = () => over('Something went wrong', 'Load this page again.', true);
 /** The hub does not send whether a link was revoked: only the token's claims are known. */
 function refused() {
   const { exp, trips = [], channels = [] } = claimsOf(token), names = [...trips, ...channels];
@@ -60,7 +62,7 @@ const words = { ...moves, requested: 'Looking for a driver', accepted: 'Your dri
 
 const hub = new Hub(hubURL(), { token });
 hub.on('state', ({ is, reason }) => {
-  if (is === 'closed' && reason.cause !== 'us') refused();
+  if (is === 'closed' && reason.cause !== 'us') if (/^4?401$/.test(reason.code)) refused(); else failed();
   if (is === 'live') followRelease(about);
 });
 const feed = hub.trip(tripId);
@@ -77,9 +79,11 @@ feed.on('update', took);
 feed.on('notice', ({ kind }) => { if (/^driver_o/.test(kind)) isOffline = kind === 'driver_offline'; });
 feed.on('ended', reason => {
   if (reason === 'asked') return;
-  if (reason === 'trip_ended' || reason === 'unknown_trip') over('This trip has ended', 'The map is empty now.');
+  const isUnknown = reason === 'unknown_trip';
+  if (isUnknown || reason === 'trip_ended') over('This trip has ended', 'The map is empty now.', isUnknown);
   else if (reason === 'revoked') over('This link has ended', 'Whoever shared it has taken it back.');
-  else refused();
+  else if (reason === 'forbidden' || reason === 'grant_ended') refused();
+  else failed();
 });
 function located(next) {
   const isFirst = !position;
