@@ -929,6 +929,27 @@ test('the rider\'s page: to the end of the trip; another trip; expired', options
   await close(page, refusals);
 });
 
+test('the rider\'s map keeps a zoom by hand, and else never loses the car', options, async t => {
+  const { make, driver, open, own } = await ride(t), page = await open('/hub.js');
+  await hears(page, ({ type, payload }) => {
+    if (window.isFar && type === 'driver_location') payload.latitude += 0.3;
+  });
+  await page.go(`${own.http}/track/R1#token=${await make('rider', 'P1', '--trip', 'R1')}`);
+  await until('a way', async () => /to dropoff/.test(await page.text('eta')));
+  const wide = await scale(page);
+  await page.click('#in');
+  const near = await scale(page);
+  assert.ok(near > 1.5 * wide);
+  await driver.hub.move('R1', 'arrived_destination');
+  await until('the next step', async () => /You have arrived/.test(await page.text('trip')));
+  assert.equal(await scale(page), near);
+  await page.click('#all');
+  await until('all of it', async () => await scale(page) !== near);
+  await page.value('window.isFar = true; 0');
+  await until('the car, far away', async () => await scale(page) < wide / 2);
+  await close(page, /favicon|Failed to load resource/);
+});
+
 /** From the next `go` on: an ETA that is past while `isPast`; no position any more but an end of them once `isGone`. */
 const goneAndPast = page => hears(page, message => {
   const { type, payload } = message;

@@ -844,9 +844,9 @@ const follow = new Follow(fleet, isPlace => {
 
 // MARK: The map
 
-map.moved = byHand => {
+map.moved = hand => {
   isDirty = true;
-  if (byHand) follow.letGo();
+  if (hand === 'pan') follow.letGo();
   fleet.look();
   map.showScale();
 };

@@ -50,7 +50,7 @@ export class LiveMap {
     this.show(this.xAt(this.centerX * 2 - centerX), this.yAt(this.centerY * 2 - centerY));
   }
 
-  /** For the page to set: the view has changed; there was a click. */
+  /** For the page to set: the view has changed, by hand: 'pan' or 'zoom'; there was a click. */
   moved() {}
   picked() {}
 
@@ -95,19 +95,19 @@ export class LiveMap {
     return { west: longitudeOf(west), south, east: longitudeOf(east), north };
   }
 
-  show(x, y, zoom = this.zoom, byHand = false) {
+  show(x, y, zoom = this.zoom, hand = '') {
     this.x = ((x % 1) + 1) % 1;
     this.y = Math.max(0, Math.min(1, y));
     this.zoom = Math.max(farthest, Math.min(nearest, zoom));
     this.scale = tile * 2 ** this.zoom;
-    this.moved(byHand);
+    this.moved(hand);
   }
-  pan(dx, dy) { this.show(this.x + dx / this.scale, this.y + dy / this.scale, this.zoom, true); }
+  pan(dx, dy) { this.show(this.x + dx / this.scale, this.y + dy / this.scale, this.zoom, 'pan'); }
   /** The place under the pixel stays there. */
   zoomBy(delta, px = this.centerX, py = this.centerY) {
     const [x, y] = [this.xAt(px), this.yAt(py)];
     const zoom = Math.max(farthest, Math.min(nearest, this.zoom + delta)), scale = tile * 2 ** zoom;
-    this.show(x - (px - this.centerX) / scale, y - (py - this.centerY) / scale, zoom);
+    this.show(x - (px - this.centerX) / scale, y - (py - this.centerY) / scale, zoom, 'zoom');
   }
   /** Shows all places; without any, a box: [west, south, east, north]. */
   fit(places, box) {
@@ -200,10 +200,10 @@ export class LiveMap {
   }
   redraw() {
     this.#drawn = {};
-    this.moved(false);
+    this.moved();
   }
 
-  /** Draws what stands anew where it must, else moves it. */
+  /** Draws what stands anew, or moves it. */
   #stand() {
     const drawn = this.#drawn;
     this.place(drawn.x, drawn.y);
@@ -386,7 +386,6 @@ export class LiveMap {
     }
   }
 
-  /** A growing ring round the followed one. */
   pulse(px, py, size, color) {
     const beat = performance.now() % 2000 / 2000;
     this.stroke(disc(px, py, size + 4 + beat * 20), color, 2.5, 0.5 * (1 - beat));
@@ -597,7 +596,7 @@ export function showEta(eta, trip, now, age) {
 // MARK: Dark and light
 
 const dark = matchMedia('(prefers-color-scheme: dark)');
-/** As the system has it, until the button swaps it. */
+/** As the system has it, until it is swapped. */
 function theme(map) {
   const { classList } = document.documentElement;
   const show = () => {
@@ -616,7 +615,7 @@ function theme(map) {
 }
 
 const panPx = 120;
-/** The map's buttons; gives what its keys do. */
+/** Sets the map's buttons; gives its keys. */
 export function controls(map, all) {
   const pan = (x, y) => () => map.pan(x * panPx, y * panPx), zoom = by => () => map.zoomBy(by), d = theme(map);
   $('in').onclick = zoom(1);

@@ -9,9 +9,9 @@ const tripId = decodeURIComponent(location.pathname.split('/').filter(Boolean).a
 const token = takeToken(localStorage, tokenKey), marker = new Marker(), arrows = new Arrows();
 let trip, eta, route, position, about = {}, isByHand = false, isOffline = false, isDirty = true, cardHeight;
 
-const map = new LiveMap();
-map.moved = byHand => {
-  isByHand ||= byHand;
+const map = new LiveMap(), nearEdge = 30;   // px
+map.moved = hand => {
+  isByHand ||= hand;
   map.showScale();
   isDirty = true;
 };
@@ -91,7 +91,9 @@ function located(next) {
   isOffline = false;
   marker.push(next);
   isDirty = true;
-  if (isFirst) showAll();
+  map.project(next.latitude, next.longitude);
+  const { px, py } = map, isSeen = map.sees(px, py, -nearEdge) && py < map.height - map.cover.bottom - nearEdge;
+  if (isFirst || !isByHand && !isSeen) showAll();
 }
 
 function tick() {
