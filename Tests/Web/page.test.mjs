@@ -337,6 +337,29 @@ test('search by driver and by trip, and the chips as a filter', options, async (
   await close(page);
 });
 
+test('who is found elsewhere is asked for again, and is followed from where it is now', options, async () => {
+  const page = await open('/hub.js');
+  let age = 50;
+  await page.rewrite('/v1/drivers', text => text.replace(/"age":[\d.]+/g, `"age":${age}`));
+  await hears(page, message => {
+    if (/^(area_update|driver_location)$/.test(message.type)) message.type = 'nothing';
+  });
+  await page.go(`${hub.http}/`);
+  await live(page);
+  await page.key('/');
+  await page.type('taxi-2');
+  const says = pattern => until(pattern, async () => pattern.test(await row(page, 'taxi-2')));
+  await says(/5\d s ago$/);
+  age = 0;
+  await says(/now$/);
+  age = 50;
+  await says(/5\d s ago$/);
+  await page.key('Enter');
+  await follows(page, 'taxi-2');
+  await until('its place of now', async () => /Position\n(now|\d s ago)/.test(await page.text('facts')));
+  await close(page, /favicon/);
+});
+
 test('half a world is shown as counts, and nearer there are arrows again', options, async () => {
   const page = await open('/');
   await until('drivers', async () => (await rows(page)).length === 5);

@@ -64,9 +64,9 @@ async function all(ask, name, question) {
 
 // MARK: - The drivers
 
-const crowded = 3000, roomy = 2500;        // drivers in view; between them it stays as it is
+const crowded = 3000, roomy = 2500;        // drivers in view, and back
 const widest = 300;                        // square degrees: 256 cells of 2 and more
-const moveMs = 500, fadedAge = 12, greyAge = 60;
+const moveMs = 500, searchMs = 5000, fadedAge = 12, greyAge = 60;
 const rowHeight = 50, labelled = 60, labelHeight = 18, linesFrom = 13.4, labelsFrom = 14.6;
 const strengths = [1, 0.5, 0.75];          // fresh, faded, grey
 const kinds = Object.keys(statuses);
@@ -103,7 +103,7 @@ class Fleet {
   chosen = new Set();                      // statuses; none is all
   #pick;
   #markers = new Markers(); #arrows = new Arrows(); #known = new Set();
-  #view; #shown; #whole; #cells; #moved = 0; #later; #isCrowded = false; #visible = 0; #found = []; #asked = '';
+  #view; #shown; #whole; #cells; #moved = 0; #later; #isCrowded = false; #visible = 0; #found = []; #asking; #asked;
   #order = []; #ids = []; #rows = []; #active = -1; #chips = {}; #collator = new Intl.Collator('en', { numeric: true });
 
   constructor(pick) {
@@ -208,6 +208,7 @@ class Fleet {
       this.#markers.drop(id);
     }
     if (this.#shown) this.#crowd(); else this.#look();
+    if (now > this.#asked + searchMs) this.#ask();
     this.#count();
     this.#list(now);
   }
@@ -270,19 +271,21 @@ class Fleet {
 
   /** In view at once, else by the hub. */
   #search() {
-    const text = $('query').value.trim();
-    clearTimeout(this.#asked);
+    clearTimeout(this.#asking);
     this.#found = [];
     this.#list(hub.now());
-    if (text) this.#asked = setTimeout(async () => {
-      const trip = this.trips.get(text);
-      const [page, driver] = await Promise.all([
-        hub.find({ search: text, limit: 500 }).catch(() => ({ drivers: [] })),
-        trip?.driverId && hub.getDriver(trip.driverId).catch(() => 0)]);
-      if ($('query').value.trim() !== text) return;
-      this.#found = [...driver ? [{ ...driver, tripId: text }] : [], ...page.drivers];
-      this.#list(hub.now());
-    }, 200);
+    this.#asking = setTimeout(() => this.#ask(), 200);
+  }
+  async #ask() {
+    const text = $('query').value.trim(), trip = this.trips.get(text);
+    this.#asked = hub.now();
+    if (!text) return;
+    const [page, driver] = await Promise.all([
+      hub.find({ search: text, limit: 500 }).catch(() => ({ drivers: [] })),
+      trip?.driverId && hub.getDriver(trip.driverId).catch(() => 0)]);
+    if ($('query').value.trim() !== text) return;
+    this.#found = [...driver ? [{ ...driver, tripId: text }] : [], ...page.drivers];
+    this.#list(hub.now());
   }
 
   #list(now) {
@@ -510,6 +513,7 @@ class Follow {
   #listen() {
     const { id } = this, feed = this.#driverFeed = hub.driver(id, { raw: true });
     feed.on('position', position => this.#place(position));
+    feed.on('snapshot', ({ position }) => position && this.#place(position));
     feed.on('raw', fix => {
       this.#raw.push(fix);
       if (this.#raw.length > keptFixes) this.#raw.shift();
