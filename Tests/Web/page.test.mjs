@@ -550,6 +550,39 @@ test('streets in tiles: six at a time, once each; while they fail, rarely, or wh
   await close(page, /favicon/);
 });
 
+test('of more tiles of streets than are kept the oldest go, and come again where they are shown', options, async () => {
+  const page = await browser.open(`${hub.http}/hub.js`);
+  const { latitude, longitude } = home, half = 0.01;
+  const box = [longitude - half, latitude - half, longitude + half, latitude + half];
+  await page.rewrite('/v1/about', text => JSON.stringify({ ...JSON.parse(text),
+    map: { streets: '/streets/14/{x}/{y}', box } }));
+  await page.rewrite('/map.js', text => text.replace('keptStreets = 2048', 'keptStreets = 2'));
+  await page.before(`{
+    const { fetch } = window, asked = window.asked = [];
+    window.fetch = async (url, ...more) => {
+      if (!String(url).startsWith('/streets/')) return fetch(url, ...more);
+      asked.push(url);
+      return Response.json({ ways: [] });
+    };
+  }`);
+  await page.go(`${hub.http}/`);
+  let before;
+  const all = () => until('all', async () => {
+    const now = await page.value('asked.length');
+    if (now && now === before) return true;
+    before = now;
+    return new Promise(resolve => { setTimeout(resolve, 300, false); });
+  });
+  await all();
+  const early = await page.value('asked[8]'), drag = (from, to) => page.drag([from, 400], [to, 400], 20);
+  for (let step = 0; step < 6; step++) await drag(1000, 400);
+  await all();
+  assert.equal(await page.value('new Set(asked).size'), before, 'each once on the way');
+  for (let step = 0; step < 6; step++) await drag(400, 1000);
+  await until('an early one again', () => page.value(`asked.lastIndexOf('${early}') > 8`));
+  await close(page, /favicon/);
+});
+
 /** A folder of images round home, all of one red pixel: `across` and `down` of it on each side, for each zoom. */
 function redTiles(zooms, across, down) {
   const folder = mkdtempSync(join(tmpdir(), 'tiles-'));

@@ -6,7 +6,7 @@
 const tile = 256, margin = 160;           // px; the standing canvas is larger by the margin on each side
 const nearest = 19, farthest = 2;         // zoom
 const streetZoom = 14, unit = 2 ** 20;    // of streets' tiles; they are kept in 1/2^20 of the world
-const keptTiles = 256, askedTiles = 4096, fetchedAtOnce = 6;   // a hub limits the rate of an address
+const keptTiles = 256, keptStreets = 2048, fetchedAtOnce = 6;   // a hub limits the rate of an address
 const earth = 40_075_016.686;             // m, round the equator
 const clickPx = 6, widest = 240;
 
@@ -33,7 +33,7 @@ export class LiveMap {
   colors = {};
   /** By tiles: a path for each class, relative to the corner. */
   #streets = new Map();
-  #still = $('still'); #moving = $('moving'); #page = this.#moving.getContext('2d'); #street; #asked = new Set();
+  #still = $('still'); #moving = $('moving'); #page = this.#moving.getContext('2d'); #street; #asked = new Map();
   #fetching = 0; #failures = 0; #notBefore = 0;
   #tiles; #zooms; #land; #images = new Map(); #drawn = {}; #pointers = new Map(); #moved = 0; #pinch = 0; #ratio = 1;
 
@@ -169,8 +169,8 @@ export class LiveMap {
     this.redraw();
   }
   /** After a failure none is asked for 1, 2, 4 … 60 s, or as long as the hub says. */
-  async #fetch(path) {
-    this.#asked.add(path);
+  async #fetch(path, corner) {
+    this.#asked.set(path, corner);
     this.#fetching++;
     const answer = await fetch(path).catch(() => ({}));
     const streets = answer.ok && await answer.json().catch(() => {});
@@ -251,7 +251,6 @@ export class LiveMap {
     }
   }
 
-  /** In metres, within what reads well. */
   #widthOf(kind) {
     const meters = [7, 11, 17][kind] * 2 ** this.zoom / 2 ** 17 * 1.1;
     return Math.max([0.55, 0.9, 1.5][kind], Math.min([16, 24, 34][kind], meters));
@@ -259,7 +258,7 @@ export class LiveMap {
 
   #drawStreets(page) {
     this.#askTiles();
-    // A way belongs to the tile in which it begins, and may continue into the next.
+    // A way belongs to the tile in which it begins, and may leave it.
     const ratio = this.#ratio, grow = this.scale / unit, far = margin + this.scale / 2 ** streetZoom;
     const seen = [...this.#streets.values()].filter(({ corner }) => {
       this.place(...corner);
@@ -285,9 +284,16 @@ export class LiveMap {
 
   #askTiles() {
     if (!this.#street.includes('{x}') || this.zoom < 11.5 || performance.now() < this.#notBefore) return;
-    for (const [x, y] of this.#tilesOf(2 ** streetZoom)) {
-      const path = this.#street.replace('{x}', x).replace('{y}', y);
-      if (!this.#asked.has(path) && this.#asked.size < askedTiles && this.#fetching < fetchedAtOnce) this.#fetch(path);
+    const size = 2 ** streetZoom;
+    let used = keptStreets;
+    for (const [x, y] of this.#tilesOf(size)) {
+      const path = this.#street.replace('{x}', x).replace('{y}', y), corner = `${[x / size, y / size]}`;
+      used++;
+      if (this.#asked.delete(path)) this.#asked.set(path, corner);
+      else if (this.#fetching < fetchedAtOnce) this.#fetch(path, corner);
+    }
+    for (const [path, corner] of this.#asked) {
+      if (this.#asked.size > used && this.#asked.delete(path)) this.#streets.delete(corner);
     }
   }
 
@@ -391,7 +397,6 @@ export class LiveMap {
     this.stroke(disc(px, py, size + 4 + beat * 20), color, 2.5, 0.5 * (1 - beat));
   }
 
-  /** Text with a plate below it, or without. */
   text(text, px, py, color, font = '600 11px', plate = '') {
     const page = this.#page;
     Object.assign(page, { font: `${font} system-ui, sans-serif`, textAlign: 'center', textBaseline: 'middle' });
@@ -423,7 +428,6 @@ const hole = [[0, 0.62], [-0.46, -0.46], [0, -0.22], [0.46, -0.46]];
 const slim = [[0, 1.15], [0.52, -0.2], [0, -0.85], [-0.52, -0.2]];
 export const outlines = { available: [arrow], on_trip: [arrow], unavailable: [arrow, hole], background: [slim] };
 
-/** Many arrows in few fills. */
 export class Arrows {
   #groups = new Map();
 
@@ -458,7 +462,7 @@ export class Arrows {
     page.globalAlpha = 1;
   }
 
-  /** Outlines, `grown` so many times, or circles where there are none or no heading; a hole has a radius. */
+  /** Outlines, `grown`, or circles where there are none or no heading; a hole has a radius. */
   #fill(page, { data, count }, color, rings, size, grown, radius, hole = 0) {
     page.fillStyle = color;
     for (let first = 0; first < count; first += batch) {
@@ -502,7 +506,6 @@ export function setText(id, text) {
   if (node.textContent !== text) node.textContent = text;
 }
 let said;
-/** Says something for some seconds. */
 export function say(text, seconds = 6) {
   clearTimeout(said);
   setText('toast', text);
@@ -628,7 +631,7 @@ export function controls(map, all) {
 
 // MARK: Lines of figures
 
-/** Draws values, `room` of which fill the width; gives least and greatest. */
+/** Draws values, `room` in the width; gives least and greatest. */
 export function drawLine(canvas, values, room, color, top = 4) {
   const { clientWidth: width, clientHeight: height } = canvas, ratio = Math.min(devicePixelRatio || 1, 2);
   if (!width) return [0, 0];
