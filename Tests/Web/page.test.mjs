@@ -734,8 +734,17 @@ test('by keys alone; dark and light is remembered; less motion sets markers down
   for (let n = 0; n < 12 && await page.value('document.activeElement.id') !== 'list'; n++) await page.key('Tab');
   await page.key('ArrowDown');
   await page.key('ArrowDown');
-  assert.match(await page.value(`document.getElementById(
-    document.getElementById('list').getAttribute('aria-activedescendant')).innerText`), /^taxi-2/);
+  const active = () => page.value(`(() => {
+    const { innerText } = document.getElementById(
+      document.getElementById('list').getAttribute('aria-activedescendant')) ?? { innerText: 'none' };
+    return innerText.split('\\n')[0] + ' ' + getComputedStyle(document.querySelector('.row.active')).outlineStyle;
+  })()`);
+  assert.equal(await active(), 'taxi-2 solid');
+  const chip = `document.querySelector('#chips .on_trip').click()`;
+  await page.value(chip);
+  assert.equal(await active(), 'taxi-2 solid', 'though it is the first now');
+  await page.value(chip);
+  assert.equal(await active(), 'taxi-2 solid');
   await page.key('Enter');
   await follows(page, 'taxi-2');
   await page.key('ArrowRight');   // within the list it does nothing

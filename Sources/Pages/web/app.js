@@ -289,7 +289,7 @@ class Fleet {
   }
 
   #list(now) {
-    const text = $('query').value.trim().toLowerCase(), { drivers, chosen } = this;
+    const text = $('query').value.trim().toLowerCase(), { drivers, chosen } = this, active = this.#ids[this.#active];
     if (this.#order.length !== drivers.size || this.#order.some(id => !drivers.has(id))) {
       this.#order = [...drivers.keys()].sort(this.#collator.compare);
     }
@@ -300,6 +300,7 @@ class Fleet {
     const elsewhere = this.#found.filter(({ driverId }) => !drivers.has(driverId));
     this.#ids = [...new Map([...this.#found.filter(isIt), ...all.filter(isIt), ...all.filter(fits), ...elsewhere]
       .map(driver => [driver.driverId, driver])).values()];
+    this.#active = this.#ids.findIndex(({ driverId }) => driverId === active?.driverId);
     const more = this.#view?.more ?? 0, inView = all.length + more;
     const rows = count(this.#ids.length);
     setText('shown', isGone() ? ''
