@@ -360,6 +360,23 @@ test('who is found elsewhere is asked for again, and is followed from where it i
   await close(page, /favicon/);
 });
 
+test('what a map needs and did not get comes with the next connection; until then no number is shown', options,
+  async () => {
+    const page = await open('/hub.js');
+    await page.lose('/hub-areas.js');
+    await holdSocket(page);
+    await page.go(`${hub.http}/`);
+    await live(page);
+    await until('figures', async () => /hub well/.test(await page.text('tiles')));
+    assert.deepEqual(await page.value(`[...document.querySelectorAll('#chips b')].map(({ innerText }) => innerText)`),
+      ['–', '–', '–', '–', '–']);
+    page.lost.clear();
+    await page.value(`socket.onclose({ code: 1001, reason: 'bye' })`);
+    await until('drivers', async () => (await rows(page)).length === 5);
+    await until('counts', async () => `${await chips(page)}` === '2,1,1,1,0');
+    await close(page, /favicon|net::ERR_CONNECTION_RESET|Failed to load resource/);
+  });
+
 test('half a world is shown as counts, and nearer there are arrows again', options, async () => {
   const page = await open('/');
   await until('drivers', async () => (await rows(page)).length === 5);

@@ -103,15 +103,19 @@ class Fleet {
   chosen = new Set();                      // statuses; none is all
   #pick;
   #markers = new Markers(); #arrows = new Arrows(); #known = new Set();
-  #view; #shown; #whole; #cells; #moved = 0; #later; #isCrowded = false; #visible = 0; #found = []; #asking; #asked;
-  #order = []; #ids = []; #rows = []; #active = -1; #chips = {}; #collator = new Intl.Collator('en', { numeric: true });
+  #sum; #view; #shown; #whole; #cells; #moved = 0; #later; #isCrowded = false; #visible = 0; #found = []; #asking;
+  #asked; #order = []; #ids = []; #rows = []; #active = -1; #chips = {};
+  #collator = new Intl.Collator('en', { numeric: true });
 
   constructor(pick) {
     this.#pick = pick;
     this.#makeChips();
     this.#makeList();
     this.#whole = hub.counts({ west: -180, south: -90, east: 179.999999, north: 90 });
-    this.#whole.on('update', () => this.#count());
+    this.#whole.on('update', () => {
+      this.#sum = sumOf(this.#whole.cells);
+      this.#count();
+    });
     const trips = hub.trips();
     trips.on('update', trip => this.#trip(trip));
     trips.on('snapshot', () => this.#loadTrips());
@@ -160,7 +164,7 @@ class Fleet {
 
   /** Where too many are in view, or too much, they are counted by cell. */
   #crowd() {
-    const box = this.#shown, isWide = box.area > widest, all = sumOf(this.#whole.cells).all;
+    const box = this.#shown, isWide = box.area > widest, all = this.#sum?.all;
     if (!this.#cells && (isWide || all > crowded)) this.#cells = hub.counts(box);
     if (this.#cells && !isWide && all <= roomy) {
       this.#cells.close();
@@ -231,8 +235,7 @@ class Fleet {
     }));
   }
   #count() {
-    const sum = sumOf(this.#whole.cells);
-    for (const kind of kinds) setText(this.#chips[kind], figure(isGone() ? NaN : sum[kind]));
+    for (const kind of kinds) setText(this.#chips[kind], figure(isGone() || this.#sum?.[kind]));
   }
 
   // MARK: The list

@@ -11,7 +11,7 @@ const silentIntervals = 2.5, pingPart = 0.8;        // of a heartbeat interval
 const wokenMs = 3_000, lateMs = 5_000;              // a timer that is later was asleep
 const unconfirmedFixes = 64, storedMs = 15_000;     // ask for a ping; what is not stored by then goes out again
 const resubscribeMs = 1_000, earlyPingMs = 1_000, clockWindowMs = 30_000;
-const burstSeconds = 4, onTime = 0.9;               // a hub's burst is of 5 s; networks bunch
+const burstSeconds = 4, onTime = 0.9;               // a hub's is of 5 s; networks bunch
 const queuedMessages = 4096, bufferedEvents = 1000;
 
 // MARK: Messages
@@ -522,7 +522,6 @@ export class Hub {
     c.write = message => c.isBinary() ? binary.writeBinary(message, c.trip) : JSON.stringify(message);
     this.#alarms.set('connect', connectMs, () => this.#giveUp('timeout'));
     socket.onmessage = ({ data }) => this.#received(c, data);
-    // A browser does not say why an upgrade was refused.
     socket.onerror = ({ status, retryAfter }) => {
       Object.assign(c, { status, retryAfter });
       // Node 22 has no close event for a socket that did not open.
@@ -701,7 +700,7 @@ export class Hub {
     for (const entry of this.#queue.values()) entry.isSent = false;
     this.#batch(() => true);
     this.#alarms.clear('connect');
-    // Those who came together must not ping together.
+    // Who came together must not ping together.
     this.#pingIn(c.interval * pingPart * (0.5 + 0.5 * this.#options.random()));
     this.#listen(c);
     this.#renewLater();
@@ -766,7 +765,7 @@ export class Hub {
     return { type, payload, timestamp: Math.round(this.#options.now()), messageId };
   }
 
-  /** Gives the ms that the rate has it wait. */
+  /** Gives the ms to wait, by the rate. */
   #post(c, message, isUrgent) {
     const data = c.write(message);
     const cost = costOf(message.payload, data.length), wait = c.budget.wait(cost);
@@ -1068,7 +1067,13 @@ export class Hub {
   #shows(kind, place, options = {}) {
     const { feed, target } = this.#feed('', `view-${++this.#number}`);
     feed.move = async (place, { precision } = options) => {
-      this.#areas = await import('./hub-areas.js');
+      do {
+        try {
+          this.#areas = await import('./hub-areas.js');
+        } catch {
+          await new Promise(resolve => { const off = this.on('state', () => resolve(off())); });
+        }
+      } while (!this.#areas);
       Object.assign(target, { channel: this.#areas.channelOf(kind, place), precision, due: 0 });
       this.#flush();
     };
@@ -1101,7 +1106,7 @@ export class Hub {
     return this.#get(`trips/${encodeURIComponent(trip)}/shares`, {}, expires ? { expires: +expires } : {});
   }
 
-  /** A question over HTTP, as fetch takes it. */
+  /** A question over HTTP, for fetch. */
   #asked(path) {
     const url = this.#address();
     url.protocol = url.protocol.replace('ws', 'http');

@@ -145,6 +145,12 @@ class Page {
     await this.#send('Network.setCacheDisabled', { cacheDisabled: true });   // it would have what was there before
     await this.#watch();
   }
+  /** While a path is in this set, its answer is lost on the way. */
+  lost = new Set();
+  async lose(path) {
+    this.lost.add(path);
+    await this.rewrite(path, text => text);
+  }
   async #watch() {
     const patterns = [...this.#files.keys(), ...this.#changes.keys()]
       .flatMap(path => [`*${path}`, `*${path}\\?*`]).map(urlPattern => ({ urlPattern, requestStage: 'Response' }));
@@ -152,6 +158,7 @@ class Page {
   }
   async #change({ requestId, request, responseStatusCode, responseHeaders }) {
     const { pathname: path } = new URL(request.url), responseCode = 200;
+    if (this.lost.has(path)) return this.#send('Fetch.failRequest', { requestId, errorReason: 'ConnectionReset' });
     const name = /^\/track\//.test(path) ? '/track/*' : path, file = this.#files.get(name);
     const change = this.#changes.get(name) ?? (text => text);
     // A file of the tree that the executable does not have yet.
