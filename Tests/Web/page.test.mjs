@@ -1221,6 +1221,40 @@ test('a trip that ends lets its driver\'s card go; the exact id is found first; 
     await close(page);
   });
 
+test('a trip that ends while the trips are loaded does not come back', options, async t => {
+  const own = await startHub('--dev-auth', '--sampling', '1');
+  const control = new Hub(own.url, { dev: { role: 'ops', id: 'O1' }, WebSocket: WebSocketByNet }).connect();
+  await control.move('L1', 'requested', { driverId: 'car-1', riderId: 'P1', pickup: home, dropoff: home });
+  const car = new Driver(own, 'car-1', { isMoving: false });
+  t.after(async () => {
+    await Promise.all([control.close(), car.stop()]);
+    await own.remove();
+  });
+  for (const status of ['accepted', 'driver_en_route', 'arrived_pickup', 'trip_started']) {
+    await car.hub.move('L1', status);
+  }
+  const page = await browser.open(`${own.http}/hub.js`);
+  let release, isAsked = false;
+  await page.rewrite('/v1/trips', async text => {
+    isAsked = true;
+    await new Promise(resolve => { release = resolve; });
+    return text;
+  });
+  await page.go(`${own.http}/`);
+  await until('its question', () => isAsked);
+  for (const status of ['arrived_destination', 'completed']) await car.hub.move('L1', status);
+  const began = await page.value('performance.now()');
+  await page.until(`performance.now() > ${began + 500}`);   // the page has the event
+  release();
+  await until('the car', async () => (await rows(page)).length === 1);
+  await page.key('/');
+  await page.type('L1');
+  const searched = await page.value('performance.now()');
+  await page.until(`performance.now() > ${searched + 1500}`);
+  assert.deepEqual(await rows(page), [], 'no trip, no driver of it');
+  await close(page, /favicon/);
+});
+
 // MARK: Breaks
 
 test('after a break the followed one has its track and its speeds from the hub, and no place that is off shows as fast',

@@ -7,7 +7,7 @@ import { $, Arrows, LiveMap, ago, askAbout, boxOf, clock, controls, count, decod
 
 const fencesMs = 5000, unseenSeconds = 60, offlineSeconds = 3600, tokenKey = 'token', most = 5000;
 
-// MARK: What the parts share
+// MARK: Shared
 
 const layers = { track: true, raw: false, accuracy: true, fences: true, cells: false, labels: true };
 const map = new LiveMap();
@@ -22,7 +22,7 @@ function askToken(why) {
   setText('token-why', why);
   $('token').hidden = false;
 }
-/** Asks for a token; one that is there is tried first. */
+/** One that is there is tried first. */
 function tokenFor({ reason, signal }) {
   if (reason === 'connect' && token) return token;
   askToken(whys[reason]);
@@ -68,7 +68,7 @@ const crowded = 3000, roomy = 2500;        // drivers in view, and back
 const widest = 300;                        // square degrees: 256 cells of 2 and more
 const moveMs = 500, searchMs = 5000, fadedAge = 12, greyAge = 60;
 const rowHeight = 50, labelled = 60, labelHeight = 18, linesFrom = 13.4, labelsFrom = 14.6;
-const strengths = [1, 0.5, 0.75];          // fresh, faded, grey
+const strengths = [1, 0.5, 0.75];
 const kinds = Object.keys(statuses);
 
 const isGone = () => hub.state.is !== 'live';
@@ -105,7 +105,7 @@ class Fleet {
   #markers = new Markers(); #arrows = new Arrows(); #known = new Set();
   #sum; #view; #shown; #whole; #cells; #moved = 0; #later; #isCrowded = false; #visible = 0; #found = []; #asking;
   #asked; #order = []; #ids = []; #rows = []; #active = -1; #chips = {};
-  #collator = new Intl.Collator('en', { numeric: true });
+  #ended; #collator = new Intl.Collator('en', { numeric: true });
 
   constructor(pick) {
     this.#pick = pick;
@@ -129,14 +129,16 @@ class Fleet {
   // MARK: Trips
 
   #trip(trip) {
-    if (isOver(trip)) this.trips.delete(trip.tripId);
-    else this.trips.set(trip.tripId, { ...this.trips.get(trip.tripId), ...trip });
+    const { tripId } = trip;
+    if (!isOver(trip)) return this.trips.set(tripId, { ...this.trips.get(tripId), ...trip });
+    this.trips.delete(tripId);
+    this.#ended?.add(tripId);
   }
   async #loadTrips() {
-    const before = this.trips, began = this.trips = new Map();   // what comes meanwhile is newer
-    // The next snapshot asks again.
+    const before = this.trips, began = this.trips = new Map(), ended = this.#ended = new Set();   // meanwhile
     const found = await all('getTrips', 'trips', { status: `${steps}` }).catch(() => [...before.values()]);
-    for (const trip of found) if (!began.has(trip.tripId)) began.set(trip.tripId, trip);
+    for (const trip of found) if (!began.has(trip.tripId) && !ended.has(trip.tripId)) began.set(trip.tripId, trip);
+    if (ended === this.#ended) this.#ended = undefined;
   }
 
   // MARK: Views
@@ -737,7 +739,7 @@ function placesOf({ geometry, properties }) {
 const room = 600;     // seconds
 const sum = counts => Object.values(counts ?? {}).reduce((total, value) => total + value, 0);
 const percent = (s, before) => (s.cpuSeconds - before.cpuSeconds) / (s.timestamp - before.timestamp) * 1e5;
-const ms = seconds => seconds * 1000 || NaN;   // null where nothing was delivered
+const ms = seconds => seconds * 1000 || NaN;   // null: nothing was delivered
 
 /** What is wrong with a hub in a second, if anything. */
 const illness = ({ drops, errors, journalLag, p99 }) => errors.storage_full ? 'hub full'
@@ -759,7 +761,6 @@ const readings = [
 ];
 const each = counts => Object.entries(counts).map(([name, value]) => `${count(value)} ${name.replaceAll('_', ' ')}`)
   .join(', ') || 'none';
-/** Sessions by role, faults by reason. */
 const details = {
   Sessions: (faults, last) => `: ${each(last?.sessions ?? {})}.`,
   'Drops, errors'(faults) {
