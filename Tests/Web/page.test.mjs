@@ -316,8 +316,11 @@ test('how old a position is does not depend on the clock of the phone', options,
 test('search by driver and by trip, and the chips as a filter', options, async () => {
   const page = await open('/');
   await until('drivers', async () => (await rows(page)).length === 5);
+  const isLive = () => page.value(`document.getElementById('shown').ariaLive`);
+  assert.equal(await isLive(), 'off', 'who comes and goes is not read out');
   await page.key('/');
   await page.type('van');
+  assert.equal(await isLive(), 'polite', 'what a search finds is');
   await until('vans', async () => (await rows(page)).map(text => text.slice(0, 5)).join() === 'van-4,van-5');
   await page.key('Escape');
   await page.key('/');
@@ -1291,7 +1294,8 @@ test('kill -9 and back; a driver that is gone stays, as offline', { skip, timeou
   await until('drivers', async () => (await rows(page)).length === 5);
   await live(page);
   await hub.kill();
-  await until('its words', async () => /^reconnecting in \d+ s$/.test(await page.text('state')));
+  await until('its words', async () => /^reconnecting in \d+ s$/.test(await page.text('pill')));
+  assert.equal(await page.text('state'), 'reconnecting', 'the rest is not read out each second');
   await until('no figures', async () => /Fixes in\s+–[^]*hub silent\s+–\/s/.test(await page.text('tiles')));
   assert.ok(await page.value(`document.getElementById('pill').getBoundingClientRect().right
     < document.getElementById('fleet').getBoundingClientRect().right`), 'all of it can be read');

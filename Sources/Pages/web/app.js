@@ -308,6 +308,7 @@ class Fleet {
     this.#active = this.#ids.findIndex(({ driverId }) => driverId === active?.driverId);
     const more = this.#view?.more ?? 0, inView = all.length + more;
     const rows = count(this.#ids.length);
+    $('shown').ariaLive = text || chosen.size ? 'polite' : 'off';
     setText('shown', isGone() ? ''
       : this.#isCrowded ? `${count(this.#counted)} in view, counted by cell: zoom in`
       : text ? `${rows} found` : chosen.size ? `${rows} of ${count(inView)}`
@@ -315,7 +316,7 @@ class Fleet {
     this.#paint(now);
   }
 
-  /** Only rows that can be seen exist. */
+  /** Only rows that are seen exist. */
   #paint(now = hub.now()) {
     const list = $('list'), first = Math.max(0, Math.floor(list.scrollTop / rowHeight) - 2);
     const room = Math.min(this.#ids.length - first, Math.ceil(list.clientHeight / rowHeight) + 4);
@@ -939,12 +940,13 @@ function drawFences() {
   });
 }
 
-// MARK: The connection
+// MARK: Connection
 
 function showState() {
-  const { is, retryAt, reason } = hub.state, left = Math.max(0, Math.ceil((retryAt - Date.now()) / 1000));
-  setText('state', !$('token').hidden && isGone() ? 'no good token'
-    : is === 'waiting' ? `reconnecting in ${left} s` : is);
+  const { is, retryAt, reason } = hub.state, left = Math.ceil((retryAt - Date.now()) / 1000);
+  const isAsked = isGone() && !$('token').hidden;
+  setText('state', isAsked ? 'no good token' : is === 'waiting' ? 'reconnecting' : is);
+  setText('left', left >= 0 && !isAsked ? `in ${left} s` : '');
   $('pill').className = `pill ${is}`;
   $('pill').title = reason?.message ?? '';
 }

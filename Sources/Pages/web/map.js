@@ -596,7 +596,7 @@ export function showEta(eta, trip, now, age) {
   setText('eta-basis', `${far(eta.distance)} · ${eta.basis === 'route' ? 'by road' : 'direct'}`);
 }
 
-// MARK: Dark and light
+// MARK: Theme
 
 const dark = matchMedia('(prefers-color-scheme: dark)');
 /** As the system has it, until it is swapped. */
@@ -629,7 +629,7 @@ export function controls(map, all) {
     '=': zoom(0.5), '-': zoom(-0.5), 0: all, d };
 }
 
-// MARK: Lines of figures
+// MARK: Lines
 
 /** Draws values, `room` in the width; gives least and greatest. */
 export function drawLine(canvas, values, room, color, top = 4) {
@@ -658,7 +658,7 @@ export function drawLine(canvas, values, room, color, top = 4) {
   return [Math.min(...known), Math.max(...known)];
 }
 
-// MARK: Sheets on a phone
+// MARK: Sheets
 
 /** A card's grip moves it between heights (parts of the window). */
 export function sheet(card, grip, heights, changed) {

@@ -98,8 +98,9 @@ function located(next) {
 
 function tick() {
   const now = hub.now(), { is, retryAt } = hub.state;
-  setText('state', is === 'live' ? 'live'
-    : is === 'waiting' ? `reconnecting in ${Math.max(0, Math.ceil((retryAt - Date.now()) / 1000))} s` : 'connecting');
+  setText('state', is === 'live' ? 'live' : is === 'waiting' ? 'reconnecting' : 'connecting');
+  const left = Math.ceil((retryAt - Date.now()) / 1000);
+  setText('left', left >= 0 ? `in ${left} s` : '');
   const age = position?.age + (now - position?.published) / 1000;
   setText('age', position ? `${isOffline ? 'Your driver is offline: last seen' : 'Position'} ${ago(age)}` : '');
   showEta(eta, trip, now, age);
