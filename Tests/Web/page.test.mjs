@@ -414,6 +414,26 @@ test('the whole fleet is who the map shows, without those who went offline over 
   await close(page);
 });
 
+test('a fleet on both sides of the antimeridian is shown without the world between', options, async t => {
+  const own = await startHub('--dev-auth');
+  const phones = [179.99, -179.99].map((longitude, index) => {
+    const phone = new Hub(own.url, { dev: { role: 'driver', id: `d${index}` }, WebSocket: WebSocketByNet }).connect();
+    phone.send({ latitude: -16.8, longitude, timestamp: Date.now(), accuracy: 5, heading: 0, speed: 0 });
+    return phone;
+  });
+  t.after(async () => {
+    await Promise.all(phones.map(phone => phone.close()));
+    await own.remove();
+  });
+  const page = await browser.open(`${own.http}/`);
+  await live(page);
+  await until('both', async () => (await chips(page))[4] + (await chips(page))[0] === 2);
+  await page.click('#all');
+  await until('both in view', async () => await page.text('shown') === '2 in view');
+  assert.match(await page.text('scale'), /^\d+ m$/);
+  await close(page);
+});
+
 test('a tab that shows counts is hidden so long that it rests, and shows them again', options, async () => {
   const page = await open('/');
   await page.rewrite('/app.js', text => text.replace('unseenSeconds = 60', 'unseenSeconds = 2'));

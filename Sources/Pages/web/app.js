@@ -479,7 +479,7 @@ class Follow {
 
   // MARK: Who
 
-  /** `seen` is known of one that the map does not show. */
+  /** `seen`: what a search knows. */
   begin(id, seen) {
     if (id !== this.id) {
       this.end();
@@ -535,7 +535,7 @@ class Follow {
 
   #place(position) {
     const { latitude, longitude, timestamp, speed } = position, last = this.#track.at(-1)?.[2] ?? 0;
-    const { status, vehicleType } = this.#position ?? {};   // as it was first seen
+    const { status, vehicleType } = this.#position ?? {};   // as first seen
     this.#position = { status, vehicleType, ...position };
     this.#marker.push(position);
     if (timestamp > last) this.#track.push([latitude, longitude, timestamp, speed]);
@@ -728,7 +728,7 @@ class Follow {
 const metersBetween = ([latitude, longitude], [north, east]) => 111_195 * Math.hypot(latitude - north,
   (longitude - east) * Math.cos(latitude * Math.PI / 180));
 
-/** [latitude, longitude, time] of a track of the hub's. */
+/** [latitude, longitude, time] of a hub's track. */
 function placesOf({ geometry, properties }) {
   let places = [geometry?.coordinates];
   while (places[0]?.[0]?.length) places = places.flat();
@@ -904,7 +904,7 @@ async function loadFences() {
   }
   loadedFences = performance.now();
 }
-/** Rings, and a corridor's way, of [latitude, longitude]. */
+/** Its rings and way of [latitude, longitude]. */
 function outlined(fence) {
   const { type, coordinates = [] } = fence.polygon?.geometry ?? fence.polygon ?? {}, { route } = fence.corridor ?? {};
   const rings = [coordinates].flat(type === 'MultiPolygon' ? 2 : 1)

@@ -111,9 +111,9 @@ export class LiveMap {
   }
   /** Shows all places; without any, a box: [west, south, east, north]. */
   fit(places, box) {
-    const of = (pick, axis) => pick(...places.map(place => place[axis]));
-    if (places.length) box = [of(Math.min, 'longitude'), of(Math.min, 'latitude'), of(Math.max, 'longitude'),
-      of(Math.max, 'latitude')];
+    const [first] = places, { max, min } = Math, norths = places.map(({ latitude }) => latitude);
+    const easts = places.map(({ longitude: at }) => first.longitude + shortWay((at - first.longitude) / 360) * 360);
+    if (first) box = [min(...easts), min(...norths), max(...easts), max(...norths)];
     if (!box) return;
     const [west, south, east, north] = box;
     const [left, right, top, bottom] = [xOf(west), xOf(east), yOf(north), yOf(south)];
