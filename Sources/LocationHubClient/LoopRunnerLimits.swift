@@ -12,7 +12,7 @@
     static var loopLimits: EventLoopLimits {
       var limits = EventLoopLimits()
       limits.maximumConnections = 16
-      limits.readBufferBytes = 16 * 1024
+      limits.readBufferBytes = 32 * 1024  // the least for TLS
       limits.eventsPerTurn = 16
       limits.arenaKeepBytes = 64 * 1024
       return limits

@@ -98,6 +98,18 @@ import Testing
     queue.erase()
   }
 
+  @Test("a hub over TLS that is not there is reported, like one without")
+  func secure() async throws {
+    let rider = try RiderHub("wss://127.0.0.1:9", tokens: .development(.rider, "r1"))
+    rider.start()
+    for await state in rider.connection {
+      guard case .waiting(_, let error) = state else { continue }
+      #expect(error.code == .unreachable)
+      break
+    }
+    await rider.stop()
+  }
+
   @Test("questions that are cancelled offline leave room for others")
   func cancelled() async throws {
     let rider = try RiderHub("ws://127.0.0.1:9", tokens: .development(.rider, "r1"))
