@@ -66,6 +66,7 @@ extension ClientSession {
       chargeAnswer(reply, bytes: bytes, connection, now)
       return note(reply, connection, now)
     case .unknown:
+      if let id = envelope.unknownReplyTo, let number = numbering.number(of: id) { _ = queue.confirm(number) }
       guard let event = envelope.unknownEvent else { return true }
       return noteEvent(event.channel, event.sequence, bytes: bytes, connection, now)
     }
@@ -136,7 +137,9 @@ extension ClientSession {
     switch reply {
     case .connected(let greeting): open(greeting, now)
     case .subscribed(let answer): subscriptions.answered(answer, now: now.uptime)
-    case .unsubscribed(let answer): noteUnsubscribed(answer)
+    case .unsubscribed(let answer):
+      // One that this client left is gone since then: what there is now under its name is a newer one.
+      if !answer.isAsked { _ = subscriptions.remove(answer.channel) }
     case .ack(let ack):
       guard let number = self.number(of: ack.replyTo) else { break }
       if noteRefresh(number, isTaken: true, now) { return false }
@@ -151,15 +154,6 @@ extension ClientSession {
       note(error, number, connection, now)
     }
     return true
-  }
-
-  /// The hub has ended a subscription. One that this client left is gone since then: what there is now under its name
-  /// is a newer one.
-  private func noteUnsubscribed(_ answer: Unsubscribed) {
-    switch answer.reason {
-    case .asked: break
-    case .tripEnded, .grantEnded, .revoked: _ = subscriptions.remove(answer.channel)
-    }
   }
 
   /// The answered message of this client. In binary a live fix is named by its number alone.

@@ -127,8 +127,10 @@ final class FeedTable {
   }
 
   func unsubscribed(_ answer: Unsubscribed) {
+    guard !answer.isAsked else { return }
     switch answer.reason {
     case .asked: break
+    case nil: end(answer.channel, .refused(HubError(.refused, "the hub has ended it for a reason of a newer hub")))
     case .tripEnded: end(answer.channel, .tripEnded)
     case .grantEnded: end(answer.channel, .grantEnded)
     case .revoked: end(answer.channel, .revoked)

@@ -236,7 +236,8 @@ final class HubEngine {
       }
     case .reply(let reply): replied(reply, now)
     // From a newer hub: the session has counted it if it is an event.
-    case .unknown: break
+    case .unknown:
+      if let id = envelope.unknownReplyTo { requests.removeValue(forKey: id)?.fail(.anotherAnswer) }
     }
   }
 

@@ -107,8 +107,8 @@ final class OfferDesk {
 
   /// The hub has ended a subscription.
   func unsubscribed(_ answer: Unsubscribed) {
-    guard isAsked, answer.channel == channel, answer.reason != .asked else { return }
-    end(HubError(.refused, "the hub has ended the offers: \(answer.reason.name)"))
+    guard isAsked, answer.channel == channel, !answer.isAsked else { return }
+    end(HubError(.refused, "the hub has ended the offers: \(answer.reason?.name ?? "for a reason of a newer hub")"))
   }
 
   /// The client, or its subscription, has ended.

@@ -45,7 +45,8 @@ public enum TripEvent: Sendable, Equatable {
     case grantEnded
     /// Access was revoked: the trip is another driver's now.
     case revoked
-    /// The hub refused the trip, the client was stopped, or too many feeds are read (`HubError.Code.full`).
+    /// The hub refused the trip or, being newer than this client, has another reason; the client was stopped; or too
+    /// many feeds are read (`HubError.Code.full`).
     case refused(HubError)
   }
 }

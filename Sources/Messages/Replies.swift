@@ -146,13 +146,17 @@ public struct Unsubscribed: Sendable, Equatable {
   /// The answered `unsubscribe`, if any.
   public var replyTo: MessageID?
   public var channel: Channel
-  public var reason: Reason
+  /// Nil where a newer hub has another reason.
+  public var reason: Reason?
 
-  public init(replyTo: MessageID?, channel: Channel, reason: Reason) {
+  public init(replyTo: MessageID?, channel: Channel, reason: Reason?) {
     self.replyTo = replyTo
     self.channel = channel
     self.reason = reason
   }
+
+  /// Whether the client has asked for it: ends by the hub have no `replyTo`.
+  public var isAsked: Bool { replyTo != nil || reason == .asked }
 }
 
 /// What an `ack` answers, and since when.

@@ -6,9 +6,10 @@ public struct SamplingAdvice: Sendable, Equatable {
   public var interval: Double
   /// Metres to move before another fix is worth sending.
   public var minDistance: Double
-  public var reason: SamplingReason
+  /// Nil where a newer hub has another reason.
+  public var reason: SamplingReason?
 
-  public init(interval: Double, minDistance: Double, reason: SamplingReason) {
+  public init(interval: Double, minDistance: Double, reason: SamplingReason?) {
     self.interval = interval
     self.minDistance = minDistance
     self.reason = reason

@@ -197,7 +197,7 @@ private final class Watcher: ClientLoopDelegate {
     case .subscribed(let answer):
       if format == .text { write(WatchText.line(answer)) }
     case .unsubscribed(let answer):
-      ConnectionReport.say("\(answer.channel): unsubscribed (\(answer.reason.name))")
+      ConnectionReport.say("\(answer.channel): unsubscribed (\(answer.reason?.name ?? "for a reason of a newer hub"))")
       leave()
     case .error(let error):
       ConnectionReport.say("the hub says \(error.code.name): \(error.message)")

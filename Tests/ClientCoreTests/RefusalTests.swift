@@ -55,6 +55,25 @@ import Testing
     }
   }
 
+  @Test("A refusal or a result with a word of a newer hub answers what it answers")
+  func newerWords() throws {
+    let stage = try Stage()
+    try stage.open()
+    let move = try #require(stage.session.send(Stage.move(.requested)))
+    let question = try #require(stage.session.send(.trip(Identifier("T1")!)))
+    try stage.flush()
+    #expect(stage.ids == [move, question])
+    let refusal = #"{"code":"invalid_transition","message":"no","replyTo":"\#(move)","details":{"status":"parked"}}"#
+    let times = #""timestamp":1763680000000,"created":1763680000000,"updated":1763680000000"#
+    let result = #"{"replyTo":"\#(question)","tripId":"T1","status":"parked",\#(times)}"#
+    for (type, payload) in [("error", refusal), ("result", result)] {
+      let text = #"{"type":"\#(type)","payload":\#(payload),"timestamp":1763680000123,"messageId":"r9"}"#
+      stage.frame(.text, Array(text.utf8))
+    }
+    #expect(stage.session.unconfirmed == 0 && stage.session.takeRefused() != nil)
+    #expect(stage.delivered.last == .unknown(type: "result"), "for the application")
+  }
+
   @Test("After each close code a client comes back as it should, or not at all")
   func closes() throws {
     let vectors = try Self.vectors(where: { $0.close != nil })

@@ -149,6 +149,33 @@ import Testing
     }
   }
 
+  private func say(_ type: String, _ payload: String, to stage: Stage) {
+    let envelope = #"{"type":"\#(type)","messageId":"r1","timestamp":5,"payload":\#(payload)}"#
+    stage.frame(.text, Array(envelope.utf8))
+  }
+
+  @Test("A subscription is answered, and ended, whatever word of a newer hub is in that")
+  func unknownWords() throws {
+    let stage = try Stage()
+    stage.session.subscribe(trip)
+    try stage.open()
+    let head = #""replyTo":"\#(stage.ids[0])","channel":"trip:T1","sequence":3,"epoch":"e1","recovered":false"#
+    let leg = #""tripId":"T1","target":"pickup","eta":1,"distance":1,"arrivalTime":5,"after":3"#
+    say("subscribed", #"{\#(head),"snapshot":{"eta":{\#(leg),"basis":"road"}}}"#, to: stage)
+    #expect(stage.session.resumePoint(of: trip) == ResumePoint(since: 3, epoch: InlineText("e1")!))
+    stage.advance(seconds: 5)
+    stage.say(Stage.position(after: 4))
+    try stage.flush()
+    #expect(stage.subscribes.count == 2, "the gap is noticed")
+    // An answer to an `unsubscribe` does not end what was subscribed since.
+    say("unsubscribed", #"{"replyTo":"u1","channel":"trip:T1","reason":"bored"}"#, to: stage)
+    #expect(stage.session.isSubscribed(trip))
+    say("unsubscribed", #"{"channel":"trip:T1","reason":"bored"}"#, to: stage)
+    #expect(!stage.session.isSubscribed(trip))
+    try stage.breakAndReopen()
+    #expect(stage.subscribes.isEmpty)
+  }
+
   @Test("A subscription that the hub fails at is asked for ever more rarely, until it is answered")
   func failures() throws {
     let stage = try Stage()

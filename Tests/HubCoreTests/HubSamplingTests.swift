@@ -20,7 +20,7 @@ private final class Road {
     defer { heard = [] }
     return heard
   }
-  var reasons: [SamplingReason] { received.map(\.reason) }
+  var reasons: [SamplingReason] { received.compactMap(\.reason) }
 
   @discardableResult
   func turn(_ inputs: HubInput...) -> Turn {

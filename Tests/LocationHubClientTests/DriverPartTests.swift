@@ -189,6 +189,30 @@ import Testing
     #expect(try #require(client.engine.driver).queue.isEmpty)
   }
 
+  @Test("a refused move and a question fail, too, where the hub names a newer state, and nothing waits behind them")
+  func newerStates() throws {
+    let client = try EngineClient(.json, .driver)
+    let driver = try #require(client.engine.driver)
+    client.start()
+    client.say("sampling", #"{"interval":77,"minDistance":10,"reason":"moonlight"}"#)
+    #expect(client.sampling.wish.current.interval == 77)
+    var failures: [HubError] = []
+    client.engine.move(report(client), client.now) { if case .failure(let error) = $0 { failures.append(error) } }
+    client.engine.ask(.trip("T1")) { if case .failure(let error) = $0 { failures.append(error) } }
+    for second in 0..<30 { driver.keep(fix(second, at: client), trip: nil, client.now) }
+    client.turn()
+    let written = try client.takeWritten()
+    func id(_ type: String) throws -> String { try #require(written.first { $0.type == type }).id }
+    let refusal = #""code":"invalid_transition","message":"no","details":{"status":"parked"}"#
+    client.say("error", #"{\#(refusal),"replyTo":"\#(try id("trip_status"))"}"#)
+    let times = #""timestamp":1763680000000,"created":1763680000000,"updated":1763680000000"#
+    client.say("result", #"{"replyTo":"\#(try id("query"))","tripId":"T1","status":"parked",\#(times)}"#)
+    #expect(failures.map(\.code) == [.hub(.invalidTransition), .refused])
+    #expect(driver.queue.moves.isEmpty)
+    client.say("ack", #"{"replyTo":"\#(try id("location_batch"))","accepted":30,"duplicates":0,"rejected":[]}"#)
+    #expect(driver.queue.isEmpty)
+  }
+
   @Test("a move that stop() has overtaken says that it is kept, and goes out after the next start")
   func stopped() throws {
     let client = try EngineClient(.json, .driver)

@@ -57,6 +57,28 @@ import Testing
     #expect(await client.trip.next() == .snapshot(TripSnapshot()))
   }
 
+  @Test("words of a newer hub: a snapshot lacks the part that has one, and an end for another reason is an end")
+  func newerWords() async throws {
+    let client = try EngineClient(.json, .driver)
+    client.read()
+    client.start()
+    let leg = #""tripId":"T1","target":"pickup","eta":1,"distance":1,"arrivalTime":1763680000000,"after":0"#
+    let state = #""trip":{"tripId":"T1","status":"accepted","timestamp":1763680000000}"#
+    let asked = try client.takeWritten()
+    for channel in ["trip:T1", "driver:D1"] {
+      let id = try #require(asked.first { $0.payload["channel"] as? String == channel }).id
+      let head = #""replyTo":"\#(id)","channel":"\#(channel)","sequence":0,"epoch":"e","recovered":false"#
+      client.say("subscribed", #"{\#(head),"snapshot":{\#(state),"eta":{\#(leg),"basis":"road"}}}"#)
+      client.say("unsubscribed", #"{"channel":"\#(channel)","reason":"bored"}"#)
+    }
+    guard case .snapshot(let snapshot)? = await client.trip.next() else { return #expect(Bool(false)) }
+    #expect(snapshot.trip?.status == .accepted && snapshot.eta == nil)
+    guard case .ended(.refused(let end))? = await client.trip.next() else { return #expect(Bool(false)) }
+    #expect(end.code == .refused && end.explanation.contains("newer hub"))
+    guard case .ended(let error)? = await client.offers.next() else { return #expect(Bool(false)) }
+    #expect(error.explanation.contains("newer hub"))
+  }
+
   @Test("a client reads 4,096 feeds at once; one more ends at once, and a trip's says why")
   func full() async throws {
     let client = try EngineClient(.json, .rider)

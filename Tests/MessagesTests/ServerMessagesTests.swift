@@ -13,12 +13,62 @@ private func read(_ text: String) throws(MessageError) -> ServerMessage {
   @Test("a type or a word of a newer hub is unknown, and no error")
   func newerHub() throws {
     #expect(try read(envelope("weather_update", #"{"tick":5}"#)) == .unknown(type: "weather_update"))
-    let sampling = #"{"interval":2,"minDistance":0,"reason":"moonlight"}"#
-    #expect(try read(envelope("sampling", sampling)) == .unknown(type: "sampling"))
     let notification = #"{"channel":"fleet","kind":"party","title":"a","body":"b","sequence":1}"#
     #expect(try read(envelope("notification", notification)) == .unknown(type: "notification"))
-    let reason = #"{"channel":"fleet","reason":"bored"}"#
-    #expect(try read(envelope("unsubscribed", reason)) == .unknown(type: "unsubscribed"))
+  }
+
+  @Test("an answer or an end counts whatever word of a newer hub is in it: that part is missing")
+  func newerWords() throws {
+    let (id, trip) = (try #require(MessageID("m7")), Channel.trip(try #require(Identifier("T1"))))
+    let sampling = #"{"interval":2,"minDistance":5,"reason":"moonlight"}"#
+    #expect(
+      try read(envelope("sampling", sampling))
+        == .reply(.sampling(SamplingAdvice(interval: 2, minDistance: 5, reason: nil))))
+    let end = #"{"channel":"trip:T1","reason":"bored"}"#
+    #expect(
+      try read(envelope("unsubscribed", end))
+        == .reply(.unsubscribed(Unsubscribed(replyTo: nil, channel: trip, reason: nil))))
+    let refusal =
+      #"{"code":"invalid_transition","message":"no","replyTo":"m7","details":{"status":"teleported"}}"#
+    #expect(
+      try read(envelope("error", refusal))
+        == .reply(.error(ErrorReply(code: .invalidTransition, message: "no", replyTo: id))))
+    let state = #""trip":{"tripId":"T1","status":"teleported","timestamp":1763680000000}"#
+    #expect(try read(envelope("ack", #"{"replyTo":"m7",\#(state)}"#)) == .reply(.ack(Ack(replyTo: id))))
+    let place = #""latitude":1,"longitude":2,"accuracy":5,"timestamp":1763680000000,"age":0,"after":3"#
+    let leg = #""eta":60,"distance":300,"arrivalTime":1763680060000,"after":3"#
+    let snapshot = [
+      state, #""position":{"driverId":"D1",\#(place),"confidence":"perfect"}"#,
+      #""eta":{"tripId":"T1",\#(leg),"target":"pickup","basis":"road"}"#,
+    ].joined(separator: ",")
+    var answer = Subscribed(
+      replyTo: id, channel: trip, sequence: 3, epoch: try #require(InlineText("e")), recovered: false,
+      snapshot: Subscribed.Snapshot())
+    let head = #""replyTo":"m7","channel":"trip:T1","sequence":3,"epoch":"e","recovered":false"#
+    #expect(
+      try read(envelope("subscribed", #"{\#(head),"snapshot":{\#(snapshot)}}"#)) == .reply(.subscribed(answer)))
+    let known = #""eta":{"tripId":"T1",\#(leg),"target":"pickup","basis":"route"}"#
+    answer.snapshot?.eta = ETAUpdate(
+      tripID: try #require(Identifier("T1")), target: .pickup, eta: 60, distance: 300,
+      arrivalTime: Timestamp(milliseconds: 1_763_680_060_000), basis: .route, after: 3)
+    #expect(
+      try read(envelope("subscribed", #"{\#(head),"snapshot":{\#(state),\#(known)}}"#)) == .reply(.subscribed(answer)))
+  }
+
+  @Test("a result with a word of a newer hub is unknown, and says what it answers")
+  func newerResult() throws {
+    let times = #""timestamp":1763680000000,"created":1763680000000,"updated":1763680000000"#
+    for result in [
+      #""tripId":"T1","status":"teleported",\#(times)"#, #""driverId":"D1","status":"asleep""#,
+      #""drivers":[{"driverId":"D1","status":"available"},{"driverId":"D2","status":"asleep"}]"#,
+    ] {
+      let read = try readServer(Array(envelope("result", #"{"replyTo":"m7",\#(result)}"#).utf8))
+      #expect(read.message == .unknown(type: "result") && read.unknownReplyTo == MessageID("m7"))
+      #expect(read.unknownEvent == nil)
+    }
+    // Of an unknown type it is not known whether it is the answer.
+    let progress = try readServer(Array(envelope("progress", #"{"replyTo":"m7"}"#).utf8))
+    #expect(progress.message == .unknown(type: "progress") && progress.unknownReplyTo == nil)
   }
 
   @Test("an error code of a newer hub is internal to an older client, and keeps what it answers")

@@ -26,7 +26,7 @@ extension BinaryWriter {
       buffer.append(unsubscribed.replyTo == nil ? 0 : 0x01)
       if let replyTo = unsubscribed.replyTo { buffer.append(values: { $0.append(replyTo) }) }
       buffer.append(binary: unsubscribed.channel)
-      buffer.append(unsubscribed.reason.rawValue)
+      buffer.append(unsubscribed.reason?.rawValue ?? .max)
     case .ack(let ack):
       head(.ack)
       write(ack, &buffer)
@@ -38,7 +38,7 @@ extension BinaryWriter {
       buffer.append(values: { room in
         room.append(exactly: advice.interval)
         room.append(exactly: advice.minDistance)
-        room.append(advice.reason.rawValue)
+        room.append(advice.reason?.rawValue ?? .max)
       })
     case .error(let error):
       head(.error)

@@ -10,6 +10,7 @@ extension JSONTape {
     let head = try envelopeHead(envelope, bytes, time)
     let type = try typeIndex(envelope)
     var message: ServerMessage
+    var answered: MessageID?
     do throws(ValidationError) {
       if let body = try publication(type, envelope, bytes, time) {
         let channel = try required(channel(try payload(envelope), bytes), .channel)
@@ -24,9 +25,12 @@ extension JSONTape {
     } catch {
       guard error.isUnknownKeyword else { throw error }
       message = .unknown(type: text(type, bytes))
+      // Other answers are good without their words.
+      if equals(type, bytes, "result") { answered = try replyTo(try payload(envelope), bytes) }
     }
     var read = ServerEnvelope(messageID: head.messageID, timestamp: head.timestamp, message: message)
     if case .unknown = message { read.unknownEvent = unknownEvent(envelope, bytes) }
+    read.unknownReplyTo = answered
     return read
   }
 
@@ -202,30 +206,36 @@ extension JSONTape {
     made.history = try history(payload, bytes, time)
     guard let snapshot = try object(payload, .snapshot) else { return made }
     made.snapshot = Subscribed.Snapshot()
-    if let trip = try object(snapshot, .trip) { made.snapshot?.trip = try tripState(trip, bytes, time) }
+    if let trip = try object(snapshot, .trip) { made.snapshot?.trip = try knownTripState(trip, bytes, time) }
     if let position = try object(snapshot, .position) {
-      made.snapshot?.position = try driverLocation(position, bytes, time)
+      made.snapshot?.position = try known { () throws(ValidationError) in try driverLocation(position, bytes, time) }
     }
-    if let eta = try object(snapshot, .eta) { made.snapshot?.eta = try etaUpdate(eta, bytes, time) }
+    if let eta = try object(snapshot, .eta) {
+      made.snapshot?.eta = try known { () throws(ValidationError) in try etaUpdate(eta, bytes, time) }
+    }
     return made
   }
 
-  private func tripState(
+  /// Nil in a state of a newer hub.
+  private func knownTripState(
     _ trip: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat
-  ) throws(ValidationError) -> TripState {
-    TripState(
-      tripID: try required(identifier(trip, .tripId, bytes), .tripId),
-      status: try required(keyword(trip, .status, bytes, "expected the name of a state of a trip"), .status),
-      driverID: try identifier(trip, .driverId, bytes),
-      timestamp: try required(timestamp(trip, .timestamp, bytes, time), .timestamp))
+  ) throws(ValidationError) -> TripState? {
+    try known { () throws(ValidationError) in
+      TripState(
+        tripID: try required(identifier(trip, .tripId, bytes), .tripId),
+        status: try required(keyword(trip, .status, bytes, "expected the name of a state of a trip"), .status),
+        driverID: try identifier(trip, .driverId, bytes),
+        timestamp: try required(timestamp(trip, .timestamp, bytes, time), .timestamp))
+    }
   }
 
   private func unsubscribed(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(ValidationError) -> Unsubscribed {
     Unsubscribed(
       replyTo: try replyTo(payload, bytes),
       channel: try required(channel(payload, bytes), .channel),
-      reason: try required(
-        keyword(payload, .reason, bytes, "expected asked, trip_ended, grant_ended or revoked"), .reason))
+      reason: try known { () throws(ValidationError) in
+        try keyword(payload, .reason, bytes, "expected asked, trip_ended, grant_ended or revoked")
+      })
   }
 
   private func pong(_ envelope: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat) throws(ValidationError) -> Pong {
@@ -241,13 +251,17 @@ extension JSONTape {
     SamplingAdvice(
       interval: try required(nonNegative(payload, .interval), .interval),
       minDistance: try required(nonNegative(payload, .minDistance), .minDistance),
-      reason: try required(keyword(payload, .reason, bytes, "expected a reason for an interval"), .reason))
+      reason: try known { () throws(ValidationError) in
+        try keyword(payload, .reason, bytes, "expected a reason for an interval")
+      })
   }
 
   private func ack(_ payload: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat) throws(ValidationError) -> Ack {
     Ack(
       replyTo: try required(replyTo(payload, bytes), .replyTo), batch: try batchOutcome(payload, bytes),
-      trip: try object(payload, .trip).map { (trip) throws(ValidationError) in try tripState(trip, bytes, time) })
+      trip: try object(payload, .trip).flatMap { (trip) throws(ValidationError) in
+        try knownTripState(trip, bytes, time)
+      })
   }
 
   /// Nil for an answer to anything but a batch.
@@ -270,7 +284,9 @@ extension JSONTape {
       replyTo: try replyTo(payload, bytes),
       retryAfter: try nonNegative(payload, .retryAfter),
       status: try details.flatMap { (details) throws(ValidationError) in
-        try keyword(details, .status, bytes, "expected the name of a state of a trip")
+        try known { () throws(ValidationError) in
+          try keyword(details, .status, bytes, "expected the name of a state of a trip")
+        }
       })
   }
 
@@ -309,11 +325,16 @@ extension JSONTape {
 
   /// An error code; an unknown one becomes `internal`.
   private func code(_ members: JSONMembers, _ bytes: Span<UInt8>) throws(ValidationError) -> ErrorCode {
-    do throws(ValidationError) {
-      return try required(keyword(members, .code, bytes, "expected an error code"), .code)
-    } catch {
+    try known { () throws(ValidationError) in
+      try required(keyword(members, .code, bytes, "expected an error code"), .code)
+    } ?? .internalError
+  }
+
+  /// A part that its message is good without: nil where a keyword in it is a newer hub's.
+  private func known<T>(_ read: () throws(ValidationError) -> T?) throws(ValidationError) -> T? {
+    do throws(ValidationError) { return try read() } catch {
       guard error.isUnknownKeyword else { throw error }
-      return .internalError
+      return nil
     }
   }
 

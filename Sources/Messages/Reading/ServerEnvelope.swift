@@ -10,6 +10,8 @@ public struct ServerEnvelope: Sendable, Equatable {
   public var message: ServerMessage
   /// The event of an unknown message; nil where it is none, and for a known message.
   public var unknownEvent: UnknownEvent?
+  /// What an unknown message answers; nil where it is no answer, and for a known message.
+  public var unknownReplyTo: MessageID?
 
   public init(messageID: MessageID, timestamp: Timestamp, message: ServerMessage) {
     self.messageID = messageID

@@ -104,7 +104,7 @@ extension JSONWriter {
     buffer.append("{\"type\":\"unsubscribed\",\"payload\":{")
     buffer.append("\"replyTo\":", unsubscribed.replyTo?.text)
     buffer.append(unsubscribed.replyTo == nil ? "\"channel\":" : ",\"channel\":", unsubscribed.channel)
-    buffer.append(",\"reason\":", unsubscribed.reason.name)
+    buffer.append(",\"reason\":", unsubscribed.reason?.name)
   }
 
   private static func writeHead(_ ack: Ack, _ time: TimeFormat, _ buffer: inout ByteBuffer) {
@@ -145,7 +145,7 @@ extension JSONWriter {
   private static func writeHead(_ advice: SamplingAdvice, _ buffer: inout ByteBuffer) {
     buffer.append("{\"type\":\"sampling\",\"payload\":{\"interval\":", advice.interval)
     buffer.append(",\"minDistance\":", advice.minDistance)
-    buffer.append(",\"reason\":", advice.reason.name)
+    buffer.append(",\"reason\":", advice.reason?.name)
   }
 
   private static func writeHead(_ error: ErrorReply, _ buffer: inout ByteBuffer) {
