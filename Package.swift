@@ -209,7 +209,7 @@ let package = Package(
       [
         "HubTokens", "HubMessages", "HubGeo", "HubHTTP", "HubWebSocket", "HubDeflate", "HubBytes", "HubSystem",
       ]),
-    tests("ClientLoop", ["HubBytes", "HubMessages", "HubTransport", "HubSystem"]),
+    tests("ClientLoop", ["HubWebSocket", "HubHTTP", "HubMessages", "HubBytes", "HubTransport", "HubSystem"]),
     tests(
       "LocationHubClient", of: "LocationHubClient",
       [

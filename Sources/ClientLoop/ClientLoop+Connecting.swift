@@ -2,7 +2,8 @@
 // addresses are tried.
 //
 // After one that refuses the next is tried at once. One that does not answer uses up the attempt's time
-// (`ClientLimits.handshakeSeconds`), and the next attempt begins with the address behind it.
+// (`ClientLimits.handshakeSeconds`), and the next attempt begins with the address behind it. After a connection it
+// begins with the one that the hub was at.
 import HubClientCore
 import HubMessages
 import HubSystem
@@ -49,6 +50,11 @@ extension ClientLoop {
   private func tryAddresses(_ index: Int) {
     clients[index].untried = clients[index].addresses.count
     connectNext(index)
+  }
+
+  /// The hub has let the client in at the address tried last.
+  func preferLastAddress(_ index: Int) {
+    if let last = clients[index].addresses.popLast() { clients[index].addresses.insert(last, at: 0) }
   }
 
   /// Tries the next address, and puts it behind the others.

@@ -30,6 +30,7 @@ extension ClientLoop: EventLoopDelegate {
       unsafe delegate?.receivedRaw(client, text) ?? false
     } deliver: { envelope in
       if case .reply(.connected(let greeting)) = envelope.message {
+        preferLastAddress(index)
         mark(index)
         delegate?.opened(client, greeting)
       } else {

@@ -1,8 +1,10 @@
 // A hub is found by its name: all of its addresses are tried, and unknown names are reported.
 import HubBytes
+import HubHTTP
 import HubMessages
 import HubSystem
 import HubTransport
+import HubWebSocket
 import Testing
 
 @testable import HubClientLoop
@@ -10,7 +12,8 @@ import Testing
 @Suite struct NameTests {
   private final class Listener: ClientLoopDelegate {
     var closures: [Disconnection] = []
-    func opened(_ client: ClientID, _ connected: Connected) {}
+    var openings = 0
+    func opened(_ client: ClientID, _ connected: Connected) { openings += 1 }
     func received(_ client: ClientID, _ envelope: borrowing ServerEnvelope) {}
     func closed(_ client: ClientID, _ disconnection: Disconnection) { closures.append(disconnection) }
   }
@@ -22,6 +25,33 @@ import Testing
       let end = loop.now.uptime + 30_000_000_000
       while listener.closures.count < times, loop.now.uptime < end { loop.runTurn(timeoutMilliseconds: 50) }
       return listener.closures
+    }
+  }
+
+  /// Begins an attempt with these addresses, as if they had been looked up.
+  private func begin(_ loop: ClientLoop, _ addresses: [SocketAddress]) throws -> ClientID {
+    let client = loop.add(ClientConfiguration(url: try HubURL("ws://hub.example:1")), after: nil)
+    loop.clients[client.index].lookup = 1
+    loop.clients[client.index].addresses = addresses
+    loop.session(client).start(now: loop.now)
+    var unused = ByteBuffer()
+    #expect(loop.session(client).flush(loop.now, into: &unused) == .connect)
+    loop.clients[client.index].untried = addresses.count
+    loop.connectNext(client.index)
+    return client
+  }
+
+  /// Runs the loop and a hub until the client is let in once more; false where that does not come.
+  private func open(_ loop: ClientLoop, _ listener: Listener, _ hub: Greeter) -> Bool {
+    withExtendedLifetime(listener) {
+      loop.delegate = listener
+      let before = listener.openings
+      let end = ContinuousClock.now + .seconds(30)
+      while listener.openings == before, ContinuousClock.now < end {
+        loop.runTurn(timeoutMilliseconds: 1)
+        hub.loop.runTurn(timeoutMilliseconds: 1)
+      }
+      return listener.openings > before
     }
   }
 
@@ -45,20 +75,23 @@ import Testing
   func allAddresses() throws {
     let loop = try ClientLoop()
     // Nobody listens at either.
-    let client = loop.add(ClientConfiguration(url: try HubURL("ws://hub.example:1")), after: nil)
-    loop.clients[client.index].lookup = 1
     let hosts = ["127.0.0.1", "127.0.0.2", "127.0.0.3"]
-    loop.clients[client.index].addresses = hosts.map { SocketAddress(host: $0, port: 1)! }
-    loop.session(client).start(now: loop.now)
-    var unused = ByteBuffer()
-    #expect(loop.session(client).flush(loop.now, into: &unused) == .connect)
-    loop.clients[client.index].untried = 3
-    loop.connectNext(client.index)
+    let client = try begin(loop, hosts.map { SocketAddress(host: $0, port: 1)! })
     let listener = Listener()
     let closures = close(loop, listener, times: 1)
     #expect(closures.map(\.cause) == [.connectFailed(errno: 111)] && loop.loop.counters.connects == 3)
     // The next attempt begins with the first again.
     #expect(loop.clients[client.index].addresses.first == SocketAddress(host: "127.0.0.1", port: 1))
+  }
+
+  @Test("after a connection the next attempt begins with the address that the hub was at")
+  func lastAddress() throws {
+    let hub = try Greeter()
+    let loop = try ClientLoop()
+    let nobody = try #require(SocketAddress(host: "127.0.0.2", port: 1))
+    let client = try begin(loop, [nobody, hub.address])
+    #expect(open(loop, Listener(), hub))
+    #expect(loop.clients[client.index].addresses == [hub.address, nobody])
   }
 
   @Test("a client that is closed while its hub's name is looked up ends at once")
@@ -69,5 +102,46 @@ import Testing
     loop.runTurn(timeoutMilliseconds: 0)
     loop.close(client)
     #expect(close(loop, listener, times: 1).map(\.next) == [.ended(.closedByUs)])
+  }
+}
+
+/// A hub that greets whoever comes.
+private final class Greeter: EventLoopDelegate {
+  let loop: EventLoop
+  let address: SocketAddress
+  private(set) var connections: [ConnectionID] = []
+
+  init() throws {
+    loop = try EventLoop()
+    address = try loop.listen(try #require(SocketAddress(host: "127.0.0.1", port: 0)))
+    loop.delegate = self
+  }
+
+  func connected(_ id: ConnectionID) {}
+  func overflowed(_ id: ConnectionID) {}
+  func closed(_ id: ConnectionID, _ cause: CloseCause) {}
+
+  func received(_ id: ConnectionID, _ bytes: UnsafeMutableRawBufferPointer) {
+    guard !connections.contains(id) else { return }
+    connections.append(id)
+    let start = loop.arena.count
+    do {
+      var parser = RequestParser()
+      guard case .request(let head, consumed: _) = try parser.parse(UnsafeRawBufferPointer(bytes)) else { return }
+      let spoken = [Subprotocol.json.name]
+      let handshake = try ServerHandshake(head, subprotocols: spoken, compression: nil)
+      handshake.write(into: &loop.arena, subprotocols: spoken)
+    } catch {
+      Issue.record("\(error)")
+    }
+    let greeting = Connected(
+      sessionID: InlineText("s1")!, role: .driver, id: Identifier("D1")!, heartbeatInterval: 30,
+      serverTime: Timestamp(milliseconds: 1_763_680_000_000),
+      limits: .init(maxMessageBytes: 262_144, maxBatch: 500, rate: 10), sampling: nil)
+    var payload = ByteBuffer()
+    JSONWriter.write(
+      .connected(greeting), timestamp: greeting.serverTime, messageID: 1, time: .unixMilliseconds, into: &payload)
+    payload.withBytes { FrameWriter.write(.text, $0, into: &loop.arena) }
+    loop.send(start..<loop.arena.count, to: id)
   }
 }
