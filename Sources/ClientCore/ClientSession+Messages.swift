@@ -136,7 +136,10 @@ extension ClientSession {
   private func note(_ reply: borrowing Reply, _ connection: ClientConnection, _ now: Moment) -> Bool {
     switch reply {
     case .connected(let greeting): open(greeting, now)
-    case .subscribed(let answer): subscriptions.answered(answer, now: now.uptime)
+    case .subscribed(let answer):
+      let isNewest = subscriptions.answered(answer, to: numbering.number(of: answer.replyTo), now: now.uptime)
+      // While a view moves, the cells that it had last are for the application, too.
+      return isNewest || answer.viewID != nil
     case .unsubscribed(let answer):
       // One that this client left is gone since then: what there is now under its name is a newer one.
       if !answer.isAsked { _ = subscriptions.remove(answer.channel) }

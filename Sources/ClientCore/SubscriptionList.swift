@@ -99,19 +99,20 @@ struct SubscriptionList {
 
   // MARK: What the hub says
 
-  mutating func answered(_ answer: Subscribed, now: Int64) {
-    guard let index = answer.viewID.map({ id in list.firstIndex { $0.viewID == id } }) ?? find(answer.channel),
-      list[index].channel == answer.channel  // it may have moved
-    else { return }
+  /// The request with this number is answered. False where it is not the newest of its subscription: one that was left
+  /// and made again meanwhile, or is to be requested again, gets another answer.
+  mutating func answered(_ answer: Subscribed, to number: UInt64?, now: Int64) -> Bool {
+    guard let number, let index = list.firstIndex(where: { $0.request == .asked(number: number) }) else { return false }
     list[index].request = .standing(since: now)
     list[index].failures = 0
     if answer.recovered, list[index].resume != nil {
       // What was missed follows, also where the channel has another epoch since.
       list[index].resume?.epoch = answer.epoch
-      return
+      return true
     }
     // Nothing before is resumed: what was missed is in the snapshot.
     list[index].resume = ResumePoint(since: answer.sequence, epoch: answer.epoch)
+    return true
   }
 
   /// Consecutive refusals of the subscription requested with this number; 0 where there is none.

@@ -237,6 +237,30 @@ import Testing
     #expect(stage.subscribes.count == 1)
   }
 
+  @Test("An answer to a subscription that was left and made again since is not the new one's")
+  func answeredLate() throws {
+    let stage = try Stage()
+    stage.session.subscribe(trip)
+    try stage.open()
+    let first = try #require(stage.messages.last)
+    #expect(stage.session.unsubscribe(trip) && stage.session.subscribe(trip))
+    func answer(_ request: ClientEnvelope, sequence: UInt64) {
+      stage.say(
+        .subscribed(
+          Subscribed(
+            replyTo: request.messageID, channel: trip, sequence: sequence, epoch: InlineText("e1")!, recovered: false,
+            snapshot: nil)))
+    }
+    let before = stage.delivered.count
+    answer(first, sequence: 3)
+    #expect(stage.session.resumePoint(of: trip) == nil, "before the new one is sent")
+    try stage.flush()
+    answer(first, sequence: 3)
+    #expect(stage.session.resumePoint(of: trip) == nil && stage.delivered.count == before, "and after that")
+    answer(try #require(stage.messages.last), sequence: 4)
+    #expect(stage.session.resumePoint(of: trip)?.since == 4 && stage.delivered.count == before + 1)
+  }
+
   @Test("A view that is hidden and shown again within a round trip stays shown")
   func shownAgain() throws {
     let stage = try Stage()

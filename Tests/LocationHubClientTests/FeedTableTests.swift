@@ -28,6 +28,33 @@ import Testing
     }
   }
 
+  /// Answers the newest request for the trip.
+  private func answer(_ client: EngineClient, _ sequence: Int, epoch: String = "e") throws {
+    let asked = try client.takeWritten().last { $0.payload["channel"] as? String == "trip:T1" }
+    let head = #""replyTo":"\#(try #require(asked).id)","channel":"trip:T1","recovered":false"#
+    client.say("subscribed", #"{\#(head),"sequence":\#(sequence),"epoch":"\#(epoch)"}"#)
+  }
+
+  @Test("who leaves a trip and follows it again within a round trip has missed nothing")
+  func reentered() async throws {
+    let client = try EngineClient(.json, .rider)
+    client.read()
+    client.start()
+    let asked = try client.takeWritten()
+    let first = try #require(asked.first { $0.payload["channel"] as? String == "trip:T1" }).id
+    let again = FeedReader<TripEvent>()
+    client.engine.feeds.remove(ObjectIdentifier(client.trip), from: .trip("T1"), client.session)
+    client.engine.feeds.add(again, to: .trip("T1"))
+    client.turn()
+    let head = #""channel":"trip:T1","sequence":0,"epoch":"e","recovered":false"#
+    client.say("subscribed", #"{"replyTo":"\#(first)",\#(head)}"#)
+    try answer(client, 0)
+    client.say("trip_update", update(1))
+    #expect(await again.next() == .snapshot(TripSnapshot()))
+    guard case .update(let update)? = await again.next() else { return #expect(Bool(false)) }
+    #expect(update.sequence == 1)
+  }
+
   private func update(_ sequence: Int) -> String {
     #"{"channel":"trip:T1","tripId":"T1","status":"accepted","timestamp":1763680000000,"sequence":\#(sequence)}"#
   }
@@ -37,7 +64,7 @@ import Testing
     let client = try EngineClient(.json, .rider)
     client.read()
     client.start()
-    client.say("subscribed", #"{"replyTo":"x","channel":"trip:T1","sequence":0,"epoch":"e","recovered":false}"#)
+    try answer(client, 0)
     for sequence in 1...255 { client.say("trip_update", update(sequence)) }
     client.say("unsubscribed", #"{"channel":"trip:T1","reason":"trip_ended"}"#)
     #expect(await client.trip.next() == .gap)
@@ -50,9 +77,11 @@ import Testing
     let client = try EngineClient(.json, .rider)
     client.read()
     client.start()
-    client.say("subscribed", #"{"replyTo":"x","channel":"trip:T1","sequence":0,"epoch":"e","recovered":false}"#)
+    try answer(client, 0)
     for sequence in 1...255 { client.say("trip_update", update(sequence)) }
-    client.say("subscribed", #"{"replyTo":"y","channel":"trip:T1","sequence":900,"epoch":"f","recovered":false}"#)
+    client.cut()
+    client.pass()
+    try answer(client, 900, epoch: "f")
     #expect(await client.trip.next() == .gap)
     #expect(await client.trip.next() == .snapshot(TripSnapshot()))
   }
