@@ -3,7 +3,8 @@
 
 import HubWebSocket
 
-/// Limits of one client's memory and waiting. Times are in seconds.
+/// Limits of one client's memory and waiting. Times are in seconds. A number below its range counts as its least, one
+/// above as its greatest.
 public struct ClientLimits: Sendable, Equatable {
   // MARK: What waits to be sent, or to be confirmed
 
@@ -13,24 +14,24 @@ public struct ClientLimits: Sendable, Equatable {
   public var queuedBytes = 1024 * 1024
   /// Subscribed channels. At it `subscribe` is refused. A hub allows 256 by default.
   public var subscriptions = 256
-  /// Unanswered pings; at it the oldest is forgotten.
+  /// Unanswered pings, 1 or more; at it the oldest is forgotten.
   public var pingsOnTheWay = 16
-  /// Bytes written at once; the rest follows when these have left.
+  /// Bytes written at once, 1 or more; the rest follows when these have left.
   public var flushBytes = 64 * 1024
   /// Without contexts, shorter messages are sent uncompressed: they would hardly become smaller.
   public var compressedBytes = 256
 
   // MARK: What is read
 
-  /// Bytes of one inflated message of the hub. Past it the connection fails with 1009.
+  /// Bytes of one inflated message of the hub, up to 2 GiB. Past it the connection fails with 1009.
   public var messageBytes = 1024 * 1024
-  /// The compression ratio of a message, and the size up to which any ratio is accepted. Past it the connection fails
-  /// with 1009.
+  /// The compression ratio of a message, 1 or more, and the size up to which any ratio is accepted. Past it the
+  /// connection fails with 1009.
   public var inflateRatio = 200
   public var inflateFreeBytes = 64 * 1024
-  /// Answered pings of one read, the newest (RFC 6455 §5.5.3).
+  /// Answered pings of one read, 1 or more, the newest (RFC 6455 §5.5.3).
   public var pongs = 16
-  /// Bytes of the handshake response's head, and of a refusal's body that is kept.
+  /// Bytes of the handshake response's head, 1 to 65,535, and of a refusal's body that is kept.
   public var handshakeBytes = 8192
   public var refusalTextBytes = 400
 
@@ -77,7 +78,7 @@ public struct ClientLimits: Sendable, Equatable {
   public var shortestHeartbeat = 1.0
   /// A ping is sent after this fraction of an interval, so that it arrives before its end.
   public var pingPart = 0.8
-  /// The number of unconfirmed fixes that causes an early ping.
+  /// The number of unconfirmed fixes that causes an early ping, 1 or more.
   public var unconfirmedFixes = 64
   /// A fix that is not stored so long after a pong to a later ping is sent again, in a batch. A hub stores it within
   /// 0.1 s.
@@ -89,6 +90,21 @@ public struct ClientLimits: Sendable, Equatable {
   public var resubscribeSeconds = 1.0
 
   public init() {}
+
+  /// Each number within its range: what others end the program at, or spin with.
+  package var inRange: ClientLimits {
+    var limits = self
+    limits.pingsOnTheWay = max(1, pingsOnTheWay)
+    limits.flushBytes = max(1, flushBytes)
+    limits.messageBytes = min(max(0, messageBytes), Int(Int32.max))
+    limits.inflateRatio = max(1, inflateRatio)
+    limits.inflateFreeBytes = max(0, inflateFreeBytes)
+    limits.pongs = max(1, pongs)
+    limits.handshakeBytes = min(max(1, handshakeBytes), Int(UInt16.max))
+    limits.refusalTextBytes = max(0, refusalTextBytes)
+    limits.unconfirmedFixes = max(1, unconfirmedFixes)
+    return limits
+  }
 
   /// Seconds before attempt n (1 or more) after a failure, without jitter.
   package func delay(before attempt: Int) -> Double {

@@ -40,7 +40,7 @@ final class DriverPart {
     publish()
   }
 
-  private var batch: Int { min(sampling.wish.current.batch, DriverPart.maximumBatch) }
+  private var batch: Int { min(max(1, sampling.wish.current.batch), DriverPart.maximumBatch) }
 
   // MARK: What the app says
 

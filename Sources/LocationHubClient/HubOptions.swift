@@ -38,7 +38,7 @@ public struct HubOptions: Sendable {
       }
       var configuration = ClientConfiguration(url: url)
       configuration.codec = codec
-      configuration.limits = limits
+      configuration.limits = limits.inRange
       // All unconfirmed messages must fit: a dropped one would count as confirmed.
       configuration.limits.queuedMessages = max(limits.queuedMessages, HubEngine.queuedMessages)
       configuration.limits.queuedBytes = max(limits.queuedBytes, HubEngine.queuedBytes)

@@ -42,7 +42,7 @@ public struct LocationWish: Sendable, Equatable {
   public var accuracy: Double
   /// Metres to move before another fix is wanted (`CLLocationManager.distanceFilter`); 0 for none.
   public var distance: Double
-  /// Fixes that are sent together, at least every 30 s.
+  /// Fixes that are sent together, at least every 30 s: 1 to 100; other numbers count as the nearest of these.
   public var batch: Int
 
   /// The best accuracy: Core Location's `kCLLocationAccuracyBest`.

@@ -14,7 +14,7 @@ import Testing
 final class EngineClient {
   let session: ClientSession
   let engine: HubEngine
-  let sampling = SamplingDesk(.standard)
+  let sampling: SamplingDesk
   let trip = FeedReader<TripEvent>()
   let area = FeedReader<AreaMap>()
   let offers = FeedReader<OfferEvent>()
@@ -38,9 +38,14 @@ final class EngineClient {
   var openings = 0
   private var written: [String] = []
 
-  init(_ codec: Subprotocol, _ role: HubMessages.Role, _ files: any FixFiles = MemoryFiles()) throws {
+  init(
+    _ codec: Subprotocol, _ role: HubMessages.Role, _ files: any FixFiles = MemoryFiles(),
+    limits: ClientLimits = ClientLimits(), power: PowerPolicy = .standard
+  ) throws {
     (self.codec, self.role) = (codec, role)
+    sampling = SamplingDesk(power)
     var options = HubOptions()
+    options.limits = limits
     (options.seed, options.codec) = (1, codec)
     let tokens = TokenSource.development(role, "D1")
     session = ClientSession(try options.configuration("ws://127.0.0.1:1", tokens))

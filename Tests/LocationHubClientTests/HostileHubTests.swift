@@ -95,6 +95,24 @@ import Testing
     #expect(try client.takeWritten().count { $0.type == "location_update" } == 3)
   }
 
+  @Test("settings of an app outside their ranges end nothing", arguments: [0, -1, .min, .max])
+  func settings(number: Int) throws {
+    var limits = ClientLimits()
+    (limits.pingsOnTheWay, limits.flushBytes, limits.pongs, limits.unconfirmedFixes) = (number, number, number, number)
+    (limits.messageBytes, limits.inflateRatio, limits.inflateFreeBytes) = (max(number, 100_000), number, number)
+    (limits.handshakeBytes, limits.refusalTextBytes) = (max(number, 8192), number)
+    var power = PowerPolicy.standard
+    power.balanced.batch = number
+    let client = try EngineClient(.json, .driver, limits: limits, power: power)
+    client.start()
+    #expect(client.session.state == .open)
+    client.engine.driver?.keep(
+      Fix(coordinate: Coordinate(latitude: 48, longitude: 11)!, timestamp: client.now.timestamp, accuracy: 5),
+      trip: "T1", client.now)
+    for _ in 0..<5 { client.pass() }
+    #expect(try client.takeWritten().contains { $0.type == "location_update" })
+  }
+
   @Test("of a cell a map keeps as many drivers as a hub shows, and counts the others; numbers of any size end nothing")
   func crowd() {
     var map = AreaMap()

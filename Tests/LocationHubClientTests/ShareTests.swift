@@ -116,6 +116,10 @@ import Testing
     do throws(HubError) { _ = try await nowhere.share("T1") } catch {
       #expect(error.code == .unreachable && error.explanation.contains("127.0.0.1"))
     }
+    let far = try RiderHub("ws://127.0.0.1:9/v1/ws?time=rfc3339", tokens: .development(.rider, "r1"))
+    do throws(HubError) { _ = try await far.share("T1", until: Timestamp(milliseconds: .max)) } catch {
+      #expect(error.code == .unreachable)
+    }
     for client in [stranger, past, rider] { await client.stop() }
   }
 
