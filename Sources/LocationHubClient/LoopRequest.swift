@@ -18,16 +18,23 @@
     private let answer: @Sendable (Result) -> Void
     private var untried: [SocketAddress] = []
     private var connection = ConnectionID.none
+    private var isConnected = false
+    /// When the request fails (uptime, ns).
+    private let endsAt: Int64
     private var response = ResponseReader(limits: HTTPLimits(bodyBytes: LoopRequest.answerBytes))
     private var isOver = false
 
     /// Calls `answer` once, on another thread.
-    static func send(_ request: SideRequest, trusting trust: TLSClient, _ answer: @Sendable @escaping (Result) -> Void)
-    {
+    static func send(
+      _ request: SideRequest, trusting trust: TLSClient,
+      lookUp: @Sendable @escaping (NameResolver.Question) -> Swift.Result<[SocketAddress], NameResolver.LookupError> =
+        NameResolver.systemAddresses,
+      answer: @Sendable @escaping (Result) -> Void
+    ) {
       do throws(SystemError) {
         _ = try startThread(name: "hub-request") {
           do throws(SystemError) {
-            try LoopRequest(request, trust, answer).run()
+            try LoopRequest(request, trust, lookUp, answer).run()
           } catch {
             answer(.failure(HubError(.unreachable, "an event loop: \(error)", retry: .later(after: nil))))
           }
@@ -37,17 +44,20 @@
       }
     }
 
-    private init(_ request: SideRequest, _ trust: TLSClient, _ answer: @Sendable @escaping (Result) -> Void)
-      throws(SystemError)
-    {
+    private init(
+      _ request: SideRequest, _ trust: TLSClient,
+      _ lookUp: @Sendable @escaping (NameResolver.Question) -> Swift.Result<[SocketAddress], NameResolver.LookupError>,
+      _ answer: @Sendable @escaping (Result) -> Void
+    ) throws(SystemError) {
       loop = try EventLoop(limits: LoopRunner.loopLimits)
-      names = NameResolver(capacity: 1, waking: loop.waker)
+      names = NameResolver(capacity: 1, waking: loop.waker, lookUp: lookUp)
+      endsAt = loop.now.uptimeNanoseconds + nanoseconds(request.seconds)
       (self.request, self.trust, self.answer) = (request, trust, answer)
     }
 
     private func run() {
       loop.delegate = self
-      loop.setLoopTimer(at: loop.now.uptimeNanoseconds + nanoseconds(request.seconds))
+      loop.setLoopTimer(at: endsAt)
       if let address = request.hub.address {
         untried = [address]
         connect("")
@@ -57,9 +67,11 @@
       if !isOver { loop.run() }
     }
 
-    /// Tries the next address.
+    /// Tries the next address, for its part of the time that is left.
     private func connect(_ reason: String) {
       guard !untried.isEmpty else { return end(reason) }
+      let now = loop.now.uptimeNanoseconds
+      loop.setLoopTimer(at: now + (endsAt - now) / Int64(untried.count))
       do throws(SystemError) {
         let tls = request.hub.isSecure ? TLSPeer(trust, name: request.hub.host) : nil
         connection = try loop.connect(untried.removeFirst(), tls: tls)
@@ -82,7 +94,10 @@
       }
     }
 
-    func connected(_ id: ConnectionID) {}
+    func connected(_ id: ConnectionID) {
+      isConnected = true
+      loop.setLoopTimer(at: endsAt)
+    }
 
     func received(_ id: ConnectionID, _ bytes: UnsafeMutableRawBufferPointer) {
       do throws(HTTPError) {
@@ -101,7 +116,15 @@
       if case .connectFailed = cause { connect("\(cause)") } else { end("the connection ended: \(cause)") }
     }
 
-    func loopTimerFired() { end("no answer within \(request.seconds) s") }
+    func loopTimerFired() {
+      let reason = "no answer within \(request.seconds) s"
+      guard !isConnected, !untried.isEmpty else { return end(reason) }
+      // What was written waits for the connection: it was not sent.
+      let silent = connection
+      connection = .none
+      loop.abort(silent)
+      connect(reason)
+    }
 
     private func end(_ reason: String) {
       end(.failure(HubError(.unreachable, "\(request.hub): \(reason)", retry: .later(after: nil))))

@@ -34,7 +34,7 @@
     func end() { _ = mailbox.append(nil) }
 
     func send(_ request: SideRequest, _ answer: @Sendable @escaping (Result<SideAnswer, HubError>) -> Void) {
-      LoopRequest.send(request, trusting: trust, answer)
+      LoopRequest.send(request, trusting: trust, answer: answer)
     }
   }
 
