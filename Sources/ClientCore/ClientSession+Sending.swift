@@ -172,7 +172,10 @@ extension ClientSession {
       // Pongs first: RFC 6455 §5.5.2 wants them "as soon as is practical". After a Close nothing is sent.
       connection.socket.writeControlFrames(into: &buffer, using: &random)
     }
-    if case .open(let connection) = phase, mayWrite { writeMessages(connection, now, &buffer) }
+    if case .open(let connection) = phase {
+      connection.isBlocked = !mayWrite
+      if mayWrite { writeMessages(connection, now, &buffer) }
+    }
     renewal?.isDueNew = false
     defer { step = .none }
     return step

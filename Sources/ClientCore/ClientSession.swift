@@ -127,6 +127,8 @@ public final class ClientSession {
     case .waiting(let until), .connecting(let until), .handshaking(_, let until), .greeting(_, let until): return until
     case .closing(let closing): return closing.until
     case .open(let connection):
+      // What waits for the transport is written by the `flush` after it has room.
+      guard !connection.isBlocked else { return min(silenceEnds(connection), renewalDeadline) }
       return min(heartbeatDeadline(connection), sendingDeadline(connection) ?? .max, renewalDeadline)
     }
   }

@@ -302,6 +302,20 @@ import Testing
     #expect(stage.fixTimes == [1])
   }
 
+  @Test("A client that is blocked has nothing to do until it is not, or the hub has been silent for too long")
+  func blockedDeadline() throws {
+    let stage = try Stage()
+    try stage.open()
+    stage.session.send(Stage.fix(1))
+    stage.advance(seconds: 25)
+    stage.session.timeReached(stage.now)
+    try stage.flush(mayWrite: false)
+    #expect(try #require(stage.session.deadline) == stage.now.uptime + 50_000_000_000)
+    try stage.flush()
+    #expect(stage.messages.count == 2, "the ping that was due, and the fix")
+    #expect(try #require(stage.session.deadline) == stage.now.uptime + 24_000_000_000)
+  }
+
   @Test("Many unconfirmed fixes ask for a ping before the heartbeat does")
   func earlyPing() throws {
     let stage = try Stage()
