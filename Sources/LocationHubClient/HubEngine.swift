@@ -267,6 +267,8 @@ final class HubEngine {
     if let id = error.replyTo, let request = requests[id] {
       guard !session.isKept(id) else { return }
       requests[id] = nil
+      // Its caller knows: no later error is about it.
+      _ = session.takeRefused()
       return request.fail(HubError(error))
     }
     switch session.takeRefused() {

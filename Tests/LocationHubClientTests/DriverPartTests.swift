@@ -213,6 +213,19 @@ import Testing
     #expect(driver.queue.isEmpty)
   }
 
+  @Test("a refused move whose caller was told is not counted as one of an earlier run, whatever the hub says next")
+  func refusedMove() throws {
+    let client = try EngineClient(.json, .driver)
+    client.start()
+    var failures: [HubError] = []
+    client.engine.move(report(client), client.now) { if case .failure(let error) = $0 { failures.append(error) } }
+    client.turn()
+    client.refuse(try #require(try client.takeWritten().first { $0.type == "trip_status" }).id, "forbidden")
+    #expect(failures.map(\.code) == [.hub(.forbidden)])
+    client.say("error", #"{"code":"rate_limited","message":"too much"}"#)
+    #expect(try #require(client.engine.driver).backlog.current.refusedMoves == 0)
+  }
+
   @Test("a move that stop() has overtaken says that it is kept, and goes out after the next start")
   func stopped() throws {
     let client = try EngineClient(.json, .driver)
