@@ -38,7 +38,8 @@ public enum HubURLError: Error, Equatable, CustomStringConvertible {
 
 /// A hub's WebSocket URL, checked.
 public struct HubURL: Sendable, Hashable {
-  /// A DNS name, or a numeric address without brackets; TLS requires a certificate for exactly this.
+  /// A DNS name, or a numeric address without brackets; TLS requires a certificate for exactly this, but for the dot at
+  /// the end of a complete name.
   public let host: String
   /// 1–65535.
   public let port: UInt16

@@ -50,7 +50,7 @@ public final class TLSClient: Sendable {
 @safe
 public final class TLSPeer {
   let client: TLSClient
-  /// A DNS name, or a numeric address without brackets.
+  /// A DNS name without the root's dot, or a numeric address without brackets.
   let name: String
   /// SSL_SESSION; owned.
   private var session: OpaquePointer?
@@ -59,7 +59,8 @@ public final class TLSPeer {
   /// §4.3.4).
   public init(_ client: TLSClient, name: String) {
     self.client = client
-    self.name = name
+    // "hub.example." is the complete name of hub.example: neither SNI (RFC 6066 §3) nor certificates have the dot.
+    self.name = name.hasSuffix(".") ? String(name.dropLast()) : name
   }
 
   deinit { if let session = unsafe session { unsafe SSL_SESSION_free(session) } }
