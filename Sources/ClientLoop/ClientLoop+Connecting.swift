@@ -28,22 +28,32 @@ extension ClientLoop {
     arm(index)
   }
 
-  /// Takes the resolver's results.
+  /// Takes the resolver's results. One that an attempt did not live to see serves the present one, or the next.
   func takeAddresses() {
     guard lookupsUnderWay > 0 else { return }
     for answer in names.takeAnswers() {
       lookupsUnderWay -= 1
-      let index = answer.question.client
-      // The attempt may have ended meanwhile.
-      guard clients[index].lookup == answer.question.attempt else { continue }
+      take(answer, for: answer.question.client)
+    }
+  }
+
+  private func take(_ answer: NameResolver.Answer, for index: Int) {
+    let isAwaited = clients[index].lookup & 1 == 1
+    var failure: TransportFailure?
+    switch answer.result {
+    case .failure(let error): failure = .hostNotFound(error.text)
+    case .success(let addresses):
+      guard isAwaited || clients[index].connection == .none else { return }
+      // Where they are unchanged, the one that did not work stays behind the others.
+      if Set(addresses) != Set(clients[index].addresses) { clients[index].addresses = addresses }
+    }
+    // Without an answer those of before are as good.
+    if isAwaited, !clients[index].addresses.isEmpty {
       clients[index].lookup += 1
-      switch answer.result {
-      case .failure(let error): ended(index, .hostNotFound(error.text))
-      case .success(let addresses):
-        // Where they are unchanged, the one that did not work stays behind the others.
-        if Set(addresses) != Set(clients[index].addresses) { clients[index].addresses = addresses }
-        tryAddresses(index)
-      }
+      tryAddresses(index)
+    } else if clients[index].lookup == answer.question.attempt {
+      clients[index].lookup += 1
+      ended(index, failure)
     }
   }
 

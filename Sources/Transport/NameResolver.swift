@@ -9,7 +9,7 @@ package import HubSystem
 package final class NameResolver {
   package struct Question: Sendable {
     package let client: Int
-    /// The number of the client's look-up: an answer to an earlier one is dropped.
+    /// The number of the client's look-up.
     package let attempt: UInt64
     package let host: String
     let port: UInt16

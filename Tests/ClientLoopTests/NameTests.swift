@@ -1,4 +1,5 @@
 // A hub is found by its name: all of its addresses are tried, and unknown names are reported.
+import Dispatch
 import HubBytes
 import HubHTTP
 import HubMessages
@@ -92,6 +93,49 @@ import Testing
     let client = try begin(loop, [nobody, hub.address])
     #expect(open(loop, Listener(), hub))
     #expect(loop.clients[client.index].addresses == [hub.address, nobody])
+  }
+
+  @Test("what is looked up for longer than an attempt lasts serves the next attempt")
+  func lateAnswer() throws {
+    let hub = try Greeter()
+    let address = hub.address
+    let answered = DispatchSemaphore(value: 0)
+    var time = ClockReading.read()
+    let loop = try ClientLoop { time }
+    loop.names = NameResolver(capacity: 4, waking: loop.loop.waker) { _ in
+      answered.wait()
+      return .success([address])
+    }
+    let listener = Listener()
+    loop.delegate = listener
+    loop.add(ClientConfiguration(url: try HubURL("ws://hub.example:1")))
+    for _ in 0..<15 where loop.lookupsUnderWay < 2 {
+      loop.runTurn(timeoutMilliseconds: 0)
+      time.uptimeNanoseconds += 1_000_000_000
+    }
+    #expect(loop.lookupsUnderWay == 2 && listener.closures.map(\.cause) == [.timedOut])
+    answered.signal()
+    #expect(open(loop, listener, hub))
+    answered.signal()
+  }
+
+  @Test("where a name is not found any more, the addresses of before are tried")
+  func failedLookUp() throws {
+    let hub = try Greeter()
+    let address = hub.address
+    let isKnown = Locked(true)
+    let loop = try ClientLoop()
+    loop.names = NameResolver(capacity: 4, waking: loop.loop.waker) { _ in
+      isKnown.withLock { $0 } ? .success([address]) : .failure(NameResolver.LookupError(text: "gone"))
+    }
+    var configuration = ClientConfiguration(url: try HubURL("ws://hub.example:1"))
+    (configuration.limits.firstDelay, configuration.limits.spreadSeconds) = (0.01, 0.01)
+    loop.add(configuration)
+    let listener = Listener()
+    #expect(open(loop, listener, hub))
+    isKnown.withLock { $0 = false }
+    hub.loop.abort(hub.connections[0])
+    #expect(open(loop, listener, hub) && listener.closures.count == 1)
   }
 
   @Test("a client that is closed while its hub's name is looked up ends at once")
