@@ -65,7 +65,7 @@ public struct ClientLimits: Sendable, Equatable {
   /// and up to `jitter` of that earlier.
   public var renewalSeconds = 60.0
   public var renewalPart = 0.2
-  /// The delay before a token is requested again, after there was none or the hub refused it.
+  /// The delay before a token is requested again, after there was none, the hub refused it, or it had ended.
   public var renewalRetrySeconds = 10.0
 
   // MARK: While it stands

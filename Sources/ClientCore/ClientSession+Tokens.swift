@@ -147,6 +147,8 @@ extension ClientSession {
   private func asking(_ now: Moment) -> Int64 {
     guard let renewal, let taken = renewal.taken, let expires = UnverifiedToken.expires(taken) else { return .max }
     let left = Double(expires.milliseconds - renewal.hubTime(now)) / 1000
+    // The hub takes it for some time yet: a source that has only such must not be asked without a pause.
+    guard left > 0 else { return nextAsking(now) }
     let early = min(limits.renewalSeconds, left * limits.renewalPart) * (1 + limits.jitter * random.unit())
     return now.uptime + nanoseconds(max(0, left - early))
   }

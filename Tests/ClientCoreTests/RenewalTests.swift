@@ -109,6 +109,23 @@ extension Stage {
     #expect(stage.refreshes.count == 1 && stage.session.state == .open)
   }
 
+  @Test("tokens that have ended by the hub's clock, within its leeway, are renewed with a pause")
+  func ended() throws {
+    let end = 1_763_679_995.0
+    let source = Source(
+      .token(Stage.token("b", ends: end)), .token(Stage.token("c", ends: end + 1)),
+      .token(Stage.token("d", ends: end + 2)))
+    let stage = try Stage(token: Stage.token("a", ends: end), source)
+    try stage.open()
+    for count in 1...3 {
+      let before = stage.now.uptime
+      try stage.passUntilRefresh(count, seconds: 60)
+      try #require(stage.refreshes.count == count)
+      #expect(stage.now.uptime - before >= 10_000_000_000)
+      stage.ack(stage.refreshes[count - 1].id)
+    }
+  }
+
   @Test("a refused refresh changes nothing, is not the application's business, and is tried again with the next token")
   func refused() throws {
     let first = Stage.token("a", ends: 1_763_680_101)
