@@ -67,6 +67,8 @@ final class ClientConnection {
   /// The application's requests that end with the connection.
   var unsubscribes: [Unsubscribe] = []
   var wantsPing = false
+  /// When the next early ping may be sent (uptime, ns).
+  var nextEarlyPing = Int64.min
   /// The transport was full at the last `flush`.
   var isBlocked = false
   /// The cost of the last answer to a subscription so far.

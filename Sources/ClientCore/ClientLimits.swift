@@ -80,6 +80,8 @@ public struct ClientLimits: Sendable, Equatable {
   public var pingPart = 0.8
   /// The number of unconfirmed fixes that causes an early ping, 1 or more.
   public var unconfirmedFixes = 64
+  /// The shortest time between two early pings: a hub that cannot store does not confirm any.
+  public var earlyPingSeconds = 1.0
   /// A fix that is not stored so long after a pong to a later ping is sent again, in a batch. A hub stores it within
   /// 0.1 s.
   public var storedSeconds = 15.0

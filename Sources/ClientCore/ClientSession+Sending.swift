@@ -209,8 +209,10 @@ extension ClientSession {
   /// A ping may exceed the rate by one: a silent connection must still be checked.
   private func writePing(_ connection: ClientConnection, _ now: Moment, _ buffer: inout ByteBuffer) {
     let isTooMuchUnconfirmed = connection.pingsSent.isEmpty && queue.unconfirmedFixes >= limits.unconfirmedFixes
-    guard connection.wantsPing || isTooMuchUnconfirmed || now.uptime >= connection.nextPing else { return }
+    let isEarly = isTooMuchUnconfirmed && now.uptime >= connection.nextEarlyPing
+    guard connection.wantsPing || isEarly || now.uptime >= connection.nextPing else { return }
     connection.wantsPing = false
+    connection.nextEarlyPing = now.uptime + nanoseconds(limits.earlyPingSeconds)
     let number = numbering.take()
     if connection.pingsSent.count == limits.pingsOnTheWay { connection.pingsSent.removeFirst() }
     connection.pingsSent.append(SentPing(number: number, sentThrough: queue.sentThrough))

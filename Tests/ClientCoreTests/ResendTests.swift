@@ -330,6 +330,25 @@ import Testing
     #expect(stage.session.unconfirmed == 300 - 64)
   }
 
+  @Test("While the hub stores nothing, early pings are a second apart")
+  func earlyPingPause() throws {
+    let stage = try Stage()
+    try stage.open(rate: 0)
+    func pings() -> Int { stage.messages.count { if case .ping = $0.message { true } else { false } } }
+    for time in 1...70 { stage.session.send(Stage.fix(Int64(time))) }
+    try stage.flush()
+    for time in 71...80 {
+      stage.session.send(Stage.fix(Int64(time)))
+      try stage.flush()
+      if pings() == 1 { try stage.answerPing(storedThrough: nil) }
+    }
+    #expect(pings() == 1)
+    stage.advance(seconds: 1)
+    stage.session.send(Stage.fix(81))
+    try stage.flush()
+    #expect(pings() == 2)
+  }
+
   @Test("Whatever happens, each kept message arrives, in order, and the queue ends empty", arguments: 0..<30)
   func randomBreaks(seed: Int) throws {
     var random = SplitMix64(seed: UInt64(seed))
