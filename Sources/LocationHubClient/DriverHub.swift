@@ -134,8 +134,9 @@ public final class DriverHub: Sendable {
   ///     2000, the hub's, as far as known.
   ///   - place: where it happened.
   ///   - expected: the status that the app expects; with another one the hub refuses the move.
-  /// - Returns: the trip after the move. If the connection or the client ends right after it, only what the move itself
-  ///   says: the trip, its status, the driver, its time.
+  /// - Returns: the trip after the move, for which the hub is asked, after a break as soon as there is a connection
+  ///   again. Where it does not answer, or the client is stopped first, only what the move itself says: the trip, its
+  ///   status, the driver, its time.
   /// - Throws: `hub(.invalidTransition)`, `hub(.unknownTrip)`, `hub(.forbidden)`: it has not happened. `full` where 256
   ///   moves wait, or the client's thread is far behind: it is not kept. `stopped` and `cancelled`: it will happen,
   ///   unless the client was stopped permanently.
