@@ -329,12 +329,16 @@ import Testing
     try peer.name(.fleet, 1, at: time)
     guard case .unknown(let type)? = try peer.readServer([99, 1, 2])?.message else { throw Unexpected() }
     #expect(type == "99")
-    let id = try #require(MessageID("r1"))
-    let advice = SamplingAdvice(interval: 1, minDistance: 2, reason: .watched)
-    var message = peer.write(
-      ServerEnvelope(messageID: id, timestamp: time, message: .reply(.sampling(advice))))
-    message[message.count - 1] = 200
-    guard case .unknown(let named)? = try peer.readServer(message)?.message else { throw Unexpected() }
-    #expect(named == "sampling")
+    let fix = RawFix(
+      driverID: try #require(Identifier("d")), coordinate: try #require(Coordinate(latitude: 1, longitude: 2)),
+      timestamp: time, verdict: .held)
+    try peer.name(.raw(fix.driverID), 2, at: time)
+    let publication = Publication(channel: .raw(fix.driverID), number: 0, timestamp: time, body: .rawFix(fix))
+    let id = try #require(MessageID("p0"))
+    var message = peer.write(ServerEnvelope(messageID: id, timestamp: time, message: .publication(publication)))
+    #expect(try peer.readServer(message)?.message == .publication(publication))
+    // Behind type, channel and flags.
+    message[3] = 200
+    #expect(try peer.readServer(message)?.message == .unknown(type: "raw_fix"))
   }
 }

@@ -220,6 +220,18 @@ extension BinaryInput {
     return word
   }
 
+  /// A part that its message is good without: nil where a keyword in it is unknown.
+  mutating func knownPart<T>(
+    _ read: (inout BinaryInput) throws(ValidationError) -> T
+  ) throws(ValidationError) -> T? {
+    let before = hasUnknownKeyword
+    hasUnknownKeyword = false
+    let value = try read(&self)
+    let isKnown = !hasUnknownKeyword
+    hasUnknownKeyword = before
+    return isKnown ? value : nil
+  }
+
   mutating func channel() throws(ValidationError) -> Channel {
     switch try byte(.channel) {
     case 0: return .trip(try identifier(.channel))

@@ -17,7 +17,7 @@ extension BinaryServerReader {
       return .sampling(
         SamplingAdvice(
           interval: try input.nonNegative(.interval), minDistance: try input.nonNegative(.minDistance),
-          reason: try input.keyword(.reason)))
+          reason: try input.knownPart { (input) throws(ValidationError) in try input.keyword(.reason) }))
     case .error: return .error(try input.errorReply())
     case .result: return .result(try input.resultReply())
     case .etaUpdate, .tripUpdate, .notification, .areaUpdate, .names, .rawFix, .countsUpdate, .stats, .offer,
@@ -50,9 +50,15 @@ extension BinaryServerReader {
     }
     guard flags & 0x10 != 0 else { return made }
     var snapshot = Subscribed.Snapshot()
-    if flags & 0x20 != 0 { snapshot.trip = try input.tripState() }
-    if flags & 0x40 != 0 { snapshot.position = try input.snapshotPosition() }
-    if flags & 0x80 != 0 { snapshot.eta = try input.snapshotETA() }
+    if flags & 0x20 != 0 {
+      snapshot.trip = try input.knownPart { (input) throws(ValidationError) in try input.tripState() }
+    }
+    if flags & 0x40 != 0 {
+      snapshot.position = try input.knownPart { (input) throws(ValidationError) in try input.snapshotPosition() }
+    }
+    if flags & 0x80 != 0 {
+      snapshot.eta = try input.knownPart { (input) throws(ValidationError) in try input.snapshotETA() }
+    }
     made.snapshot = snapshot
     return made
   }
@@ -105,14 +111,15 @@ extension BinaryInput {
   fileprivate mutating func unsubscribed() throws(ValidationError) -> Unsubscribed {
     let hasReplyTo = try byte(.replyTo) & 0x01 != 0
     return Unsubscribed(
-      replyTo: hasReplyTo ? try messageID(.replyTo) : nil, channel: try channel(), reason: try keyword(.reason))
+      replyTo: hasReplyTo ? try messageID(.replyTo) : nil, channel: try channel(),
+      reason: try knownPart { (input) throws(ValidationError) in try input.keyword(.reason) })
   }
 
   fileprivate mutating func ack() throws(ValidationError) -> Ack {
     var ack = Ack(replyTo: try messageID(.replyTo))
     let flags = try byte(.accepted)
     if flags & 0x01 != 0 { ack.batch = try batchOutcome() }
-    if flags & 0x02 != 0 { ack.trip = try tripState() }
+    if flags & 0x02 != 0 { ack.trip = try knownPart { (input) throws(ValidationError) in try input.tripState() } }
     return ack
   }
 
@@ -140,7 +147,9 @@ extension BinaryInput {
     let flags = try byte(.replyTo)
     if flags & 0x01 != 0 { error.replyTo = try messageID(.replyTo) }
     if flags & 0x02 != 0 { error.retryAfter = try nonNegative(.retryAfter) }
-    if flags & 0x04 != 0 { error.status = try keyword(.status) }
+    if flags & 0x04 != 0 {
+      error.status = try knownPart { (input) throws(ValidationError) in try input.keyword(.status) }
+    }
     return error
   }
 
@@ -161,9 +170,8 @@ extension BinaryInput {
       return ResultReply(replyTo: replyTo, result: .drivers(DriverList(drivers: drivers, more: try smallCount(.more))))
     case 2: return ResultReply(replyTo: replyTo, result: .trip(try tripReport()))
     case _:
-      var failure = ValidationError(.kind, "no kind of result has this number")
-      failure.isUnknownKeyword = true
-      throw failure
+      hasUnknownKeyword = true
+      return ResultReply(replyTo: replyTo, result: .drivers(DriverList(drivers: [], more: 0)))
     }
   }
 

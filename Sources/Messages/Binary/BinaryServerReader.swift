@@ -83,13 +83,26 @@ public struct BinaryServerReader: Sendable {
     case .tripUpdate, .notification, .offer, .offerWithdrawn:
       return try readEvent(type, &input)
     case .connected, .subscribed, .unsubscribed, .ack, .pong, .sampling, .error, .result:
-      let number = try input.varint(.messageId)
-      let timestamp = try input.timestamp(.timestamp)
-      note(timestamp)
-      let reply = try readReply(type, &input)
-      return ServerEnvelope(
-        messageID: MessageID(prefix: UInt8(ascii: "r"), number: number), timestamp: timestamp, message: .reply(reply))
+      return try readAnswer(type, &input)
     }
+  }
+
+  /// A reply lacks the part with a keyword of a newer hub. One that is not good without it is unknown.
+  private mutating func readAnswer(
+    _ type: BinaryServerType, _ input: inout BinaryInput
+  ) throws(ValidationError) -> ServerEnvelope {
+    let number = try input.varint(.messageId)
+    let timestamp = try input.timestamp(.timestamp)
+    note(timestamp)
+    input.passesUnknownKeywords = true
+    let reply = try readReply(type, &input)
+    var read = ServerEnvelope(
+      messageID: MessageID(prefix: UInt8(ascii: "r"), number: number), timestamp: timestamp, message: .reply(reply))
+    if input.hasUnknownKeyword {
+      read.message = .unknown(type: type.name)
+      if case .result(let answer) = reply { read.unknownReplyTo = answer.replyTo }
+    }
+    return read
   }
 
   /// An event with a keyword of a newer hub is unknown, and its number counts.

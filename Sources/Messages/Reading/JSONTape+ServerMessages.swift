@@ -208,10 +208,11 @@ extension JSONTape {
     made.snapshot = Subscribed.Snapshot()
     if let trip = try object(snapshot, .trip) { made.snapshot?.trip = try knownTripState(trip, bytes, time) }
     if let position = try object(snapshot, .position) {
-      made.snapshot?.position = try known { () throws(ValidationError) in try driverLocation(position, bytes, time) }
+      made.snapshot?.position = try knownPart { () throws(ValidationError) in try driverLocation(position, bytes, time)
+      }
     }
     if let eta = try object(snapshot, .eta) {
-      made.snapshot?.eta = try known { () throws(ValidationError) in try etaUpdate(eta, bytes, time) }
+      made.snapshot?.eta = try knownPart { () throws(ValidationError) in try etaUpdate(eta, bytes, time) }
     }
     return made
   }
@@ -220,7 +221,7 @@ extension JSONTape {
   private func knownTripState(
     _ trip: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat
   ) throws(ValidationError) -> TripState? {
-    try known { () throws(ValidationError) in
+    try knownPart { () throws(ValidationError) in
       TripState(
         tripID: try required(identifier(trip, .tripId, bytes), .tripId),
         status: try required(keyword(trip, .status, bytes, "expected the name of a state of a trip"), .status),
@@ -233,7 +234,7 @@ extension JSONTape {
     Unsubscribed(
       replyTo: try replyTo(payload, bytes),
       channel: try required(channel(payload, bytes), .channel),
-      reason: try known { () throws(ValidationError) in
+      reason: try knownPart { () throws(ValidationError) in
         try keyword(payload, .reason, bytes, "expected asked, trip_ended, grant_ended or revoked")
       })
   }
@@ -251,7 +252,7 @@ extension JSONTape {
     SamplingAdvice(
       interval: try required(nonNegative(payload, .interval), .interval),
       minDistance: try required(nonNegative(payload, .minDistance), .minDistance),
-      reason: try known { () throws(ValidationError) in
+      reason: try knownPart { () throws(ValidationError) in
         try keyword(payload, .reason, bytes, "expected a reason for an interval")
       })
   }
@@ -284,7 +285,7 @@ extension JSONTape {
       replyTo: try replyTo(payload, bytes),
       retryAfter: try nonNegative(payload, .retryAfter),
       status: try details.flatMap { (details) throws(ValidationError) in
-        try known { () throws(ValidationError) in
+        try knownPart { () throws(ValidationError) in
           try keyword(details, .status, bytes, "expected the name of a state of a trip")
         }
       })
@@ -325,13 +326,13 @@ extension JSONTape {
 
   /// An error code; an unknown one becomes `internal`.
   private func code(_ members: JSONMembers, _ bytes: Span<UInt8>) throws(ValidationError) -> ErrorCode {
-    try known { () throws(ValidationError) in
+    try knownPart { () throws(ValidationError) in
       try required(keyword(members, .code, bytes, "expected an error code"), .code)
     } ?? .internalError
   }
 
   /// A part that its message is good without: nil where a keyword in it is a newer hub's.
-  private func known<T>(_ read: () throws(ValidationError) -> T?) throws(ValidationError) -> T? {
+  private func knownPart<T>(_ read: () throws(ValidationError) -> T?) throws(ValidationError) -> T? {
     do throws(ValidationError) { return try read() } catch {
       guard error.isUnknownKeyword else { throw error }
       return nil
