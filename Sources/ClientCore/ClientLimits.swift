@@ -56,6 +56,8 @@ public struct ClientLimits: Sendable, Equatable {
   public var hurrySeconds = 1.0
   /// The delay before a message is sent again that the hub refused for now without `retryAfter`.
   public var retryAfterSeconds = 1.0
+  /// A subscription ends when it is refused so often with a code of a newer hub, which may be permanent.
+  public var newerRefusals = 3
   /// A longer Retry-After is reduced to this.
   public var longestRetryAfter = 3600.0
 

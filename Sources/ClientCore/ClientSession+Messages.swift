@@ -193,8 +193,10 @@ extension ClientSession {
       let seconds = error.retryAfter ?? limits.retryAfterSeconds
       retryAt = now.uptime + nanoseconds(min(max(seconds, 0), limits.longestRetryAfter))
     case .once:
-      // A refused subscription is repeated, with a growing delay.
-      retryAt = now.uptime + nanoseconds(limits.delay(before: subscriptions.failures(of: number) + 1))
+      // A refused subscription is repeated, with a growing delay, as long as the fault is the hub's.
+      let failures = subscriptions.failures(of: number) + 1
+      let isLast = error.hasNewerCode && failures >= limits.newerRefusals
+      retryAt = isLast ? nil : now.uptime + nanoseconds(limits.delay(before: failures))
     case .never, .changed, .withNewToken: retryAt = nil
     }
     lastRefused = nil

@@ -258,6 +258,8 @@ public struct ErrorReply: Error, Equatable {
   public var status: TripStatus?
   /// The sender has reached its own limit: over HTTP 429, where a full hub is 503. Not written.
   public var isOwnLimit = false
+  /// A newer hub has written another code, which counts as `internal`. Not written, and ignored by `==`.
+  public var hasNewerCode = false
 
   public init(
     code: ErrorCode, message: String, replyTo: MessageID? = nil, retryAfter: Double? = nil, status: TripStatus? = nil
@@ -267,5 +269,11 @@ public struct ErrorReply: Error, Equatable {
     self.replyTo = replyTo
     self.retryAfter = retryAfter
     self.status = status
+  }
+
+  /// Whether both are the same to a client of this version.
+  public static func == (one: ErrorReply, other: ErrorReply) -> Bool {
+    one.code == other.code && one.message == other.message && one.replyTo == other.replyTo
+      && one.retryAfter == other.retryAfter && one.status == other.status && one.isOwnLimit == other.isOwnLimit
   }
 }

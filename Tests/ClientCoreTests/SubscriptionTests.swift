@@ -200,6 +200,20 @@ import Testing
     #expect(stage.subscribes.count == 9)
   }
 
+  @Test("A subscription that is refused three times with a code of a newer hub ends")
+  func refusedByNewer() throws {
+    let stage = try Stage()
+    stage.session.subscribe(trip)
+    try stage.open()
+    for count in 1...3 {
+      #expect(stage.subscribes.count == count && stage.session.isSubscribed(trip))
+      say("error", #"{"code":"too_hot","message":"no","replyTo":"\#(try #require(stage.ids.last))"}"#, to: stage)
+      stage.advance(seconds: 5)
+      try stage.flush()
+    }
+    #expect(stage.subscribes.count == 3 && !stage.session.isSubscribed(trip))
+  }
+
   @Test("A channel that ended, and one that was left, are not asked for again")
   func leaving() throws {
     let stage = try subscribed(sequence: 0)

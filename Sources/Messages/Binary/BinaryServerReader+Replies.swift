@@ -128,7 +128,7 @@ extension BinaryInput {
       accepted: try smallCount(.accepted), duplicates: try smallCount(.duplicates), rejected: [])
     for _ in 0..<(try listCount(.rejected)) {
       let index = try smallCount(.index)
-      batch.rejected.append(Ack.Batch.Rejection(index: index, code: try errorCode()))
+      batch.rejected.append(Ack.Batch.Rejection(index: index, code: try errorCode() ?? .internalError))
     }
     return batch
   }
@@ -143,7 +143,8 @@ extension BinaryInput {
 
   fileprivate mutating func errorReply() throws(ValidationError) -> ErrorReply {
     let code = try errorCode()
-    var error = ErrorReply(code: code, message: try longText(.message))
+    var error = ErrorReply(code: code ?? .internalError, message: try longText(.message))
+    error.hasNewerCode = code == nil
     let flags = try byte(.replyTo)
     if flags & 0x01 != 0 { error.replyTo = try messageID(.replyTo) }
     if flags & 0x02 != 0 { error.retryAfter = try nonNegative(.retryAfter) }
@@ -153,10 +154,8 @@ extension BinaryInput {
     return error
   }
 
-  /// An error code; one that this version does not know is `internal` to it.
-  private mutating func errorCode() throws(ValidationError) -> ErrorCode {
-    ErrorCode(rawValue: try byte(.code)) ?? .internalError
-  }
+  /// An error code; nil for a newer hub's.
+  private mutating func errorCode() throws(ValidationError) -> ErrorCode? { ErrorCode(rawValue: try byte(.code)) }
 
   // MARK: Results
 

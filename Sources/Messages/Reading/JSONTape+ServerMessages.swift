@@ -272,15 +272,16 @@ extension JSONTape {
       accepted: accepted, duplicates: try smallCount(payload, .duplicates, bytes) ?? 0, rejected: [])
     try forEachObject(payload, .rejected) { (fix) throws(ValidationError) in
       let index = try required(smallCount(fix, .index, bytes), .index)
-      batch.rejected.append(Ack.Batch.Rejection(index: index, code: try code(fix, bytes)))
+      batch.rejected.append(Ack.Batch.Rejection(index: index, code: try code(fix, bytes) ?? .internalError))
     }
     return batch
   }
 
   private func errorReply(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(ValidationError) -> ErrorReply {
     let details = try object(payload, .details)
-    return ErrorReply(
-      code: try code(payload, bytes),
+    let code = try code(payload, bytes)
+    var reply = ErrorReply(
+      code: code ?? .internalError,
       message: try string(payload, .message, bytes) ?? "",
       replyTo: try replyTo(payload, bytes),
       retryAfter: try nonNegative(payload, .retryAfter),
@@ -289,6 +290,8 @@ extension JSONTape {
           try keyword(details, .status, bytes, "expected the name of a state of a trip")
         }
       })
+    reply.hasNewerCode = code == nil
+    return reply
   }
 
   private func connected(
@@ -324,11 +327,11 @@ extension JSONTape {
     return id
   }
 
-  /// An error code; an unknown one becomes `internal`.
-  private func code(_ members: JSONMembers, _ bytes: Span<UInt8>) throws(ValidationError) -> ErrorCode {
+  /// An error code; nil for a newer hub's.
+  private func code(_ members: JSONMembers, _ bytes: Span<UInt8>) throws(ValidationError) -> ErrorCode? {
     try knownPart { () throws(ValidationError) in
       try required(keyword(members, .code, bytes, "expected an error code"), .code)
-    } ?? .internalError
+    }
   }
 
   /// A part that its message is good without: nil where a keyword in it is a newer hub's.
