@@ -60,7 +60,7 @@ import Testing
     let bench = try DurableBench()
     bench.turn([.driverConnecting(session, id("D")), bench.subscribe("T"), try request(bench)])
     moves(bench, [.accepted, .driverEnRoute, .arrivedPickup, .tripStarted])
-    _ = drive(bench, from: 0, to: 200)
+    _ = drive(bench, from: 0, to: 60)
     let endless = try Route(points: (0..<60).map { at(0, $0 % 2 == 0 ? 0 : 179.9) } + [place(9000, 0)])
     bench.turn([
       .tripChange(
