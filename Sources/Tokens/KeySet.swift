@@ -28,7 +28,10 @@ public struct KeySet: Sendable {
 extension KeySet {
   /// Reads a file's bytes.
   public init(parsing file: [UInt8]) throws(KeyError) {
-    let text = file.drop { $0 == 0x20 || $0 == 0x0A || $0 == 0x0D || $0 == 0x09 }
+    // Editors of Windows begin a text with a byte order mark.
+    let text = file.dropFirst(file.starts(with: "\u{FEFF}".utf8) ? 3 : 0).drop {
+      $0 == 0x20 || $0 == 0x0A || $0 == 0x0D || $0 == 0x09
+    }
     guard !text.isEmpty else { throw .empty }
     if text.first == UInt8(ascii: "{") {
       self.init(keys: try KeySet.jsonWebKeys(text))

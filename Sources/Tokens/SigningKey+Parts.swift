@@ -110,20 +110,43 @@ extension SigningKey {
     return String(decoding: name.prefix(length).map { UInt8(bitPattern: $0) }, as: UTF8.self) == "prime256v1"
   }
 
-  /// Whether a "secret" is the text or the DER of a key. Taken for a secret, a public key would let anybody sign (RFC
-  /// 8725 §2.1).
+  /// Whether a "secret" is the text or the DER of a key, or a page that was fetched instead of one. Taken for a secret,
+  /// what others can read would let anybody sign (RFC 8725 §2.1).
   private static func isKeyText(_ bytes: [UInt8]) -> Bool {
-    if bytes.firstRange(of: Array("-----BEGIN".utf8)) != nil { return true }
-    if JSONValue(parsing: bytes)?.members?["kty"] != nil { return true }
+    if isDER(bytes) { return true }
+    // Without line breaks, a byte order mark and the zeros of UTF-16.
+    let text = bytes.filter { $0 > 0x20 && $0 < 0x7F }
+    func has(_ part: String) -> Bool { text.firstRange(of: Array(part.utf8)) != nil }
+    func begins(with part: String) -> Bool { text.starts(with: part.utf8) }
+    if has("-----BEGIN") || has("\"kty\"") || begins(with: "<") && has("</") { return true }
+    if ["ssh-", "ecdsa-", "sk-ssh-", "sk-ecdsa-"].contains(where: begins) { return true }  // RFC 4253 §6.6, RFC 5656
+    if let value = JSONValue(parsing: text), value.members != nil || value.elements != nil { return true }
+    // PEM without its first and last line, as consoles of issuers show a key.
+    let digits = text.filter { $0 != UInt8(ascii: "=") }
+    return [Base64.unpadded, .url].contains { $0.decode(digits).map(isDER) ?? false }
+  }
+
+  /// Whether bytes begin with a key, public or private, or with a certificate.
+  private static func isDER(_ bytes: [UInt8]) -> Bool {
+    guard !bytes.isEmpty else { return false }
     defer { ERR_clear_error() }
     return unsafe bytes.withUnsafeBufferPointer { buffer in
       var start = buffer.baseAddress
-      if let key = unsafe d2i_PUBKEY(nil, &start, buffer.count) {
-        unsafe EVP_PKEY_free(key)
+      if let certificate = unsafe d2i_X509(nil, &start, buffer.count) {
+        unsafe X509_free(certificate)
         return true
       }
       unsafe start = buffer.baseAddress
-      guard let key = unsafe d2i_AutoPrivateKey(nil, &start, buffer.count) else { return false }
+      var key = unsafe d2i_PUBKEY(nil, &start, buffer.count)
+      if unsafe key == nil {  // RFC 8017 §A.1.1
+        unsafe start = buffer.baseAddress
+        unsafe key = d2i_PublicKey(EVP_PKEY_RSA, nil, &start, buffer.count)
+      }
+      if unsafe key == nil {
+        unsafe start = buffer.baseAddress
+        unsafe key = d2i_AutoPrivateKey(nil, &start, buffer.count)
+      }
+      guard let key = unsafe key else { return false }
       unsafe EVP_PKEY_free(key)
       return true
     }

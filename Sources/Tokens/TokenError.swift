@@ -75,7 +75,7 @@ public enum KeyError: Error, Equatable, Sendable {
   case unsupportedKey(Int)
   /// RSA under 2048 bits (RFC 7518 §3.3) or a secret under 256 (§3.2).
   case tooShort(Int)
-  /// A secret that is the text of a key: anybody who knows it could sign.
+  /// A secret that is the text of a key, or a page of HTML: anybody who can read it could sign.
   case secretIsAKey(Int)
   /// Two keys of the set have the same `kid` and algorithm.
   case duplicateKeyID(Int)
@@ -98,7 +98,7 @@ extension KeyError: CustomStringConvertible {
     case .badKey(let number): "key \(number) is not complete, or not a valid key"
     case .unsupportedKey(let number): "key \(number) is not for HS256, RS256, ES256 or EdDSA (Ed25519)"
     case .tooShort(let number): "key \(number) is too short: an RSA key has 2048 bits or more, a secret 32 bytes"
-    case .secretIsAKey(let number): "key \(number) is given as a secret and is the text of another key"
+    case .secretIsAKey(let number): "key \(number) is given as a secret and is the text of another key, JSON or HTML"
     case .duplicateKeyID(let number): "key \(number) has the kid of another one for the same algorithm"
     case .cannotSign: "the key cannot sign: it is a public one"
     case .badLine(let line): "line \(line) is not an id of 1-64 bytes"

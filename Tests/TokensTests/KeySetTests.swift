@@ -15,7 +15,9 @@ import Testing
     #expect(set.keys.map(\.keyID) == ["hs", "rs", "es", "ed"])
     #expect(set.keys.map(\.algorithm) == [.hs256, .rs256, .es256, .edDSA])
     #expect(set.keys.map(\.isPrivate) == [true, false, false, false])
-    #expect(try read("\n " + Example.p256()).keys.map(\.isPrivate) == [true])
+    for space in ["\n ", "\u{FEFF}", "\u{FEFF}\r\n"] {
+      #expect(try read(space + Example.p256()).keys.map(\.isPrivate) == [true])
+    }
   }
 
   @Test("a file of any other bytes is a secret, without the line end behind it")
@@ -28,6 +30,10 @@ import Testing
     #expect(TokenVerifier(keys: try read(text + " ")).refusal(of: token) == .badSignature)
     #expect(throws: KeyError.tooShort(1)) { try read(String(repeating: "s", count: 31) + "\n") }
     #expect(throws: KeyError.empty) { try read(" \n") }
+    for page in ["<html><head><title>404 Not Found</title></head></html>", "<!DOCTYPE html>\n<p>moved</p>\n<!-- x -->"]
+    {
+      #expect(throws: KeyError.secretIsAKey(1)) { try read(page) }
+    }
   }
 
   /// Keys as `openssl genpkey` writes them, private and public.
@@ -71,6 +77,15 @@ import Testing
     #expect(both.keys.count == 2)
     let named = try signer.signed(header: Array(#"{"alg":"\#(algorithm.rawValue)","kid":"k"}"#.utf8), payload: [0x7B])
     #expect(TokenVerifier(keys: both).refusal(of: named) == .badClaims, "a file of PEM has no names to compare with")
+    // Without its first and last line it would be a secret that everybody has.
+    var blocks = [text, publicText, try openSSL(["req", "-x509", "-key", file.path, "-subj", "/CN=hub"])]
+    if algorithm == .rs256 { blocks.append(try openSSL(["rsa", "-in", file.path, "-RSAPublicKey_out"])) }
+    for block in blocks where block.contains("-----BEGIN") {
+      let lines = block.split(separator: "\n").filter { !$0.hasPrefix("-----") }
+      for separator in ["\n", ""] {
+        #expect(throws: KeyError.secretIsAKey(1)) { try read(lines.joined(separator: separator)) }
+      }
+    }
   }
 
   @Test("short keys, other curves and broken blocks are refused with their number")

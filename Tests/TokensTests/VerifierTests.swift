@@ -1,6 +1,7 @@
 // What is accepted, and every reason to refuse.
 import HubBytes
 import HubMessages
+import HubTestSupport
 import Testing
 
 @testable import HubTokens
@@ -83,6 +84,33 @@ import Testing
     let other = try #require(Base64.url.decode("x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0".utf8))
     let der = DER.sequence([DER.sequence([DER.ecPublicKey, DER.prime256v1]), DER.bitString([4] + point + other)])
     #expect(throws: KeyError.secretIsAKey(1)) { try SigningKey.secret(der, keyID: nil, number: 1) }
+    // As consoles of issuers show it: PEM without its first and last line.
+    let lines = String(decoding: Base64.padded.encode(der), as: UTF8.self)
+    for text in [
+      lines, "\u{FEFF}" + lines, "\(lines.prefix(64))\r\n\(lines.dropFirst(64))",
+      String(decoding: Base64.url.encode(der), as: UTF8.self), "[\(Example.rsaPublic())]",
+      "\u{FEFF}" + Example.rsaPublic(), "issuer.example: " + Example.rsaPublic(),
+      "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAINeACy6hhIusLb3xX8bazNCW/94svM0b1jgJM5cIWz2W root@host",
+      "ecdsa-sha2-nistp256 AAAAE2VjZHNhLXNoYTItbmlzdHAyNTYAAAAIbmlzdHAyNTYAAABBBA root@host",
+    ] {
+      #expect(throws: KeyError.secretIsAKey(1), "\(text)") {
+        try SigningKey.secret(Array(text.utf8), keyID: nil, number: 1)
+      }
+    }
+  }
+
+  @Test("random bytes, and those in base64, are a secret, and so is a text with the characters of pages and JSON")
+  func secrets() throws {
+    var random = SplitMix64(seed: 2104)
+    for count in 32..<320 {
+      let bytes = (0..<count).map { _ in UInt8.random(in: 0...255, using: &random) }
+      for secret in [bytes, Base64.padded.encode(bytes), Base64.url.encode(bytes)] {
+        _ = try SigningKey.secret(secret, keyID: nil, number: 1)
+      }
+    }
+    for text in ["<correct horse> battery staple for all", "[x]{y}<z> correct horse battery staple"] {
+      _ = try SigningKey.secret(Array(text.utf8), keyID: nil, number: 1)
+    }
   }
 
   @Test("a token signed for one key is not one for another, whatever kid and alg it names")
