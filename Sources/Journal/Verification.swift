@@ -166,14 +166,15 @@ public struct Verifier {
 
 /// Reads all groups of a journal, oldest first, while `body` returns true. Segments that were written entirely before
 /// `since` (ms since 1970), and those deleted meanwhile, are skipped. Of a damaged segment the groups before the damage
-/// are given, and then those of the segments behind it, likewise where one is missing; at the end the first damage is
-/// thrown. A payload that is invalid to `body` ends the reading.
+/// are given, and then those of the segments behind it, likewise where one is missing or of another version; at the end
+/// the first fault is thrown. An incomplete write at the end of the newest segment is no fault. A payload that is
+/// invalid to `body` ends the reading.
 public func forEachGroup(
   of files: any JournalFiles, limits: JournalLimits, since: Int64 = .min,
   _ body: (_ number: UInt64, _ payload: UnsafeRawBufferPointer) throws(InvalidPayload) -> Bool
 ) throws(JournalError) {
   let segments = try JournalInventory(files, limits: limits).segments
-  var damage: Damage?
+  var fault: JournalError?
   var invalid: Damage?
   // The next required group; nil where unknown, or deleted by retention meanwhile.
   var expected: UInt64?
@@ -185,18 +186,16 @@ public func forEachGroup(
       continue
     }
     let name = SegmentName(name: segment.name, first: segment.first)
-    if damage == nil, let next = expected, segment.first > next {
-      damage = Damage(kind: .missing(through: segment.first - 1), file: segment.name, offset: 0, group: next)
+    if fault == nil, let next = expected, segment.first > next {
+      let missing = Damage.Kind.missing(through: segment.first - 1)
+      fault = .damaged(Damage(kind: missing, file: segment.name, offset: 0, group: next))
     }
     expected = nil
     do throws(SystemError) {
       guard let file = try files.openForReading(segment.name) else { continue }
       var cursor = GroupCursor(file, first: segment.first, limits: limits)
-      guard try cursor.header() != nil else {
-        if !isLast { damage = damage ?? name.brokenHeader }
-        continue
-      }
-      while let (header, offset, payload) = try unsafe cursor.next() {
+      let hasHeader = try cursor.header() != nil
+      while hasHeader, let (header, offset, payload) = try unsafe cursor.next() {
         do throws(InvalidPayload) {
           guard try unsafe body(header.number, payload) else { return }
         } catch {
@@ -204,14 +203,32 @@ public func forEachGroup(
           break
         }
       }
-      if !isLast, damage == nil, try file.size() > cursor.offset {
-        damage = Damage(kind: .group, file: segment.name, offset: cursor.offset, group: cursor.number ?? segment.first)
+      let end = hasHeader ? cursor.offset : nil
+      if fault == nil, invalid == nil, try file.size() != end {
+        fault = try faultAtEnd(of: name, file, isLast: isLast, limits)
       }
-      expected = cursor.number
+      if hasHeader { expected = cursor.number }
     } catch {
       throw .system(error, file: segment.name)
     }
     if let invalid { throw .damaged(invalid) }
   }
-  if let damage { throw .damaged(damage) }
+  if let fault { throw fault }
+}
+
+/// Why a segment's groups end before its bytes do; nil where a write is under way there, or was cut off.
+private func faultAtEnd(
+  of name: SegmentName, _ file: any ReadableJournalFile, isLast: Bool, _ limits: JournalLimits
+) throws(SystemError) -> JournalError? {
+  var bytes: [UInt8] = []
+  _ = try file.read(at: 0, count: file.size(), into: &bytes)
+  var number = name.first
+  let end = unsafe bytes.withBytes { bytes in
+    unsafe SegmentScan(limits: limits).read(bytes, file: name.name, isLast: isLast, next: &number) { _, _, _ in }
+  }
+  switch end {
+  case .complete, .torn: return nil
+  case .damaged(let damage): return .damaged(damage)
+  case .otherVersion(let version): return .otherVersion(version, file: name.name)
+  }
 }

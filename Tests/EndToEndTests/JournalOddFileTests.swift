@@ -34,8 +34,10 @@ extension EndToEnd.Journals {
     let hub = try HubProcess.serve(["--data", directory.path, "--session-rate", "0"] + options)
     let peer = try Peer(port: hub.port, query: "role=ops&id=o")
     _ = try peer.receive("connected")
-    _ = try peer.send("trip_status", ["tripId": "T", "status": "requested", "timestamp": 1_763_680_000_000])
-    _ = try peer.receive("ack")
+    for trip in ["T", "U"] {  // a group each
+      _ = try peer.send("trip_status", ["tripId": trip, "status": "requested", "timestamp": 1_763_680_000_000])
+      _ = try peer.receive("ack")
+    }
     hub.send(signal: SIGTERM)
     _ = try hub.outcome()
     let names = try FileManager.default.contentsOfDirectory(atPath: directory.path)
@@ -65,6 +67,32 @@ extension EndToEnd.Journals {
     #expect(try hub.outcome().status == 0)
     let after = try FileManager.default.contentsOfDirectory(atPath: directory.path)
     #expect(after.contains { $0.hasPrefix("damaged-") && $0.hasSuffix(name) })
+  }
+
+  @Test("export and inspect end with 1, as verify does, where the newest segment is damaged or of another version")
+  func damagedNewest() throws {
+    let (directory, names) = try written()
+    let name = try #require(names.last)
+    let file = URL(fileURLWithPath: "\(directory.path)/\(name)")
+    let whole = try Data(contentsOf: file)
+    for (offset, byte, word) in [
+      (60, whole[60] ^ 1, "group 1 at byte 32 is damaged"), (12, whole[12] ^ 1, "its header is damaged"),
+      (8, 8, "of format 8"), (8, 10, "of format 10"),
+    ] as [(Int, UInt8, String)] {
+      var bytes = whole
+      bytes[offset] = byte
+      try bytes.write(to: file)
+      for verb in ["export", "inspect", "verify"] {
+        let outcome = try HubProcess.run(["journal", verb, directory.path])
+        let text = outcome.errors + outcome.output
+        #expect(outcome.status == 1, "\(verb): \(text)")
+        #expect(text.contains(name) && text.contains(word), "\(verb): \(text)")
+      }
+    }
+    try whole.dropLast().write(to: file)
+    for verb in ["export", "inspect", "verify"] {
+      #expect(try HubProcess.run(["journal", verb, directory.path]).status == 0, "\(verb): a write that was cut off")
+    }
   }
 
   @Test("a snapshot that is none is passed over at a start, and verify names it", arguments: OddFile.allCases)

@@ -276,6 +276,43 @@ import Testing
     try forEachGroup(of: bench.disk, limits: bench.limits) { _, _ in true }
   }
 
+  @Test("Who reads all groups hears of damage and of another version in the newest segment; a torn write is neither")
+  func newest() throws {
+    let bench = Bench()
+    try bench.open { writer in for step in UInt8(1)...4 { _ = try writer.append([UInt8](repeating: step, count: 30)) } }
+    let name = try #require(bench.disk.files.keys.first)
+    let whole = try #require(bench.disk.files[name]).bytes
+    let (second, fourth) = (FileHeader.size + GroupHeader.size + 30, whole.count - GroupHeader.size - 30)
+    func expect(_ bytes: [UInt8], _ numbers: ClosedRange<UInt64>?, _ fault: JournalError?) {
+      bench.disk.files[name]?.bytes = bytes
+      var found: [UInt64] = []
+      var thrown: JournalError?
+      do throws(JournalError) {
+        try forEachGroup(of: bench.disk, limits: bench.limits) { number, _ in
+          found.append(number)
+          return true
+        }
+      } catch { thrown = error }
+      #expect(found == numbers.map(Array.init) ?? [] && thrown == fault)
+    }
+    func changed(_ offset: Int, to byte: UInt8) -> [UInt8] {
+      var bytes = whole
+      bytes[offset] = byte
+      return bytes
+    }
+    expect(whole, 1...4, nil)
+    let damage = Damage(kind: .group, file: name, offset: second, group: 2)
+    expect(changed(second + 20, to: 0xFF), 1...1, .damaged(damage))
+    let header = Damage(kind: .header, file: name, offset: 0, group: 1)
+    expect(changed(13, to: whole[13] ^ 1), nil, .damaged(header))
+    for version in [8, 10] as [UInt32] {
+      expect(changed(8, to: UInt8(version)), nil, .otherVersion(version, file: name))
+    }
+    expect(changed(fourth + 20, to: 0xFF), 1...3, nil)
+    expect(Array(whole.dropLast()), 1...3, nil)
+    expect(Array(whole.prefix(FileHeader.size - 1)), nil, nil)
+  }
+
   @Test("An index of another size than its segment's is broken, and is not read")
   func index() throws {
     var bench = Bench()
