@@ -117,6 +117,21 @@ import Testing
     #expect(hub.counters.closesSent[4401] == 1)
   }
 
+  @Test("A token that is revoked until its own end is refused in the leeway behind that, too")
+  func leeway() throws {
+    let (id, end) = (try #require(InlineText("t1")), Timestamp(milliseconds: 1_763_680_000_000))
+    let claims = Claims(
+      subject: try #require(Identifier("r1")), role: .rider, expires: end, grants: Grants(tokenID: id))
+    let token = try secret.token(TokenRequest(claims: claims))
+    let access = TokenAccess(verifier: TokenVerifier(keys: KeySet(keys: [secret])))
+    let moments = ([-1, 0, 29_999] as [Int64]).map { end + $0 }
+    for now in moments { #expect(try access.check(token, now: now) == claims) }
+    var change = RevocationChange(number: 1)
+    change.added = [Revocation(.tokenID(id), until: end)]
+    access.stored.apply(change)
+    for now in moments { #expect(throws: TokenError.revoked) { try access.check(token, now: now) } }
+  }
+
   @Test("What an address's rate refuses is in the audit trail, too")
   func auditedRate() throws {
     let hub = try hub {

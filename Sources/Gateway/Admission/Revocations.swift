@@ -25,7 +25,7 @@ public final class Revocations: Sendable {
   /// Takes all revocations at a hub's start.
   func begin(with all: [Revocation]) {
     state.withLock { state in
-      for revocation in all { state.ends[revocation.name] = revocation.until?.milliseconds ?? .max }
+      for revocation in all { state.ends[revocation.name] = revocation.inForceUntil?.milliseconds ?? .max }
       isEmpty.store(state.ends.isEmpty, ordering: .releasing)
     }
   }
@@ -36,7 +36,7 @@ public final class Revocations: Sendable {
       guard change.number > state.applied else { return }
       state.applied = change.number
       for name in change.removed { state.ends[name] = nil }
-      for revocation in change.added { state.ends[revocation.name] = revocation.until?.milliseconds ?? .max }
+      for revocation in change.added { state.ends[revocation.name] = revocation.inForceUntil?.milliseconds ?? .max }
       isEmpty.store(state.ends.isEmpty, ordering: .releasing)
     }
   }

@@ -199,7 +199,7 @@ struct Credentials: ~Copyable {
     storage.write(.tokenFamilyEnded(id))
     remove(family: index)
     if let known = revocationOfName[.tokenID(id)] {
-      guard let until = revocations[known].revocation.until, until < ends else { return }
+      guard let until = revocations[known].revocation.inForceUntil, until < ends else { return }
       remove(revocation: known)
     }
     let revocation = Revocation(.tokenID(id), until: ends, cause: .endedFamily)
@@ -241,7 +241,7 @@ struct Credentials: ~Copyable {
 
   func isRevoked(_ subject: Identifier, _ id: InlineText, at now: Timestamp) -> Bool {
     [.subject(subject), .tokenID(id)].contains { (name: RevokedName) in
-      revocationOfName[name].map { revocations[$0].revocation.until.map { $0 > now } ?? true } ?? false
+      revocationOfName[name].map { revocations[$0].revocation.inForceUntil.map { $0 > now } ?? true } ?? false
     }
   }
 
@@ -284,7 +284,7 @@ struct Credentials: ~Copyable {
   mutating func hold(
     _ index: Int, at now: Moment, atLeast least: Int64 = 0, _ deadlines: inout Deadlines
   ) {
-    guard let until = revocations[index].revocation.until else { return }
+    guard let until = revocations[index].revocation.inForceUntil else { return }
     let lifetime = HubLimits.accessTokenMilliseconds + HubLimits.revocationMarginMilliseconds
     let shortest = revocations[index].revocation.cause == .backEnd ? least : lifetime
     let milliseconds = min(max(until.milliseconds - now.timestamp.milliseconds, shortest), .max / 2_000_000)
@@ -293,7 +293,7 @@ struct Credentials: ~Copyable {
   }
 
   private mutating func arm(_ index: Int, at now: Moment, _ deadlines: inout Deadlines) {
-    guard !revocations[index].isArmed, let until = revocations[index].revocation.until else { return }
+    guard !revocations[index].isArmed, let until = revocations[index].revocation.inForceUntil else { return }
     revocations[index].isArmed = true
     let look = max(now.look(at: until), min(revocations[index].holdsUntil, now.uptime + Moment.longestLook))
     deadlines.arm(.revocation, revocations.handle(of: index), at: look)
@@ -373,7 +373,7 @@ struct Credentials: ~Copyable {
   private mutating func checkRevocation(_ handle: Handle, at now: Moment, _ deadlines: inout Deadlines) {
     guard let index = revocations.current(handle) else { return }
     revocations[index].isArmed = false
-    if let until = revocations[index].revocation.until, until <= now.timestamp,
+    if let until = revocations[index].revocation.inForceUntil, until <= now.timestamp,
       revocations[index].holdsUntil <= now.uptime
     {
       return remove(revocation: index)

@@ -77,7 +77,7 @@ public enum RevokedName: Sendable, Hashable {
 /// Tokens that are invalid although signed and unexpired.
 public struct Revocation: Sendable, Equatable {
   public let name: RevokedName
-  /// By the hub's wall clock; nil for ever.
+  /// By the hub's wall clock, as it was given; nil for ever.
   public let until: Timestamp?
   public let cause: RevocationCause
 
@@ -85,6 +85,15 @@ public struct Revocation: Sendable, Equatable {
     self.name = name
     self.until = until
     self.cause = cause
+  }
+
+  /// Until when it is in force. A back end gives the end of its token, which is accepted for some time behind that
+  /// (`TokenPolicy.leewaySeconds`).
+  public var inForceUntil: Timestamp? {
+    switch cause {
+    case .backEnd: until.map { $0 + HubLimits.revocationMarginMilliseconds }
+    case .endedFamily, .endedElsewhere: until
+    }
   }
 
   /// The end of all families of a `sub`, also at hubs that are away.
