@@ -28,10 +28,7 @@ public struct KeySet: Sendable {
 extension KeySet {
   /// Reads a file's bytes.
   public init(parsing file: [UInt8]) throws(KeyError) {
-    // Editors of Windows begin a text with a byte order mark.
-    let text = file.dropFirst(file.starts(with: "\u{FEFF}".utf8) ? 3 : 0).drop {
-      $0 == 0x20 || $0 == 0x0A || $0 == 0x0D || $0 == 0x09
-    }
+    let text = file.withoutByteOrderMark.drop { $0 == 0x20 || $0 == 0x0A || $0 == 0x0D || $0 == 0x09 }
     guard !text.isEmpty else { throw .empty }
     if text.first == UInt8(ascii: "{") {
       self.init(keys: try KeySet.jsonWebKeys(text))
@@ -107,6 +104,11 @@ extension KeySet {
     guard !keys.isEmpty else { throw .empty }
     return keys
   }
+}
+
+extension [UInt8] {
+  /// The bytes of a text without the mark that editors of Windows put before it.
+  var withoutByteOrderMark: ArraySlice<UInt8> { dropFirst(starts(with: "\u{FEFF}".utf8) ? 3 : 0) }
 }
 
 extension SigningKey {

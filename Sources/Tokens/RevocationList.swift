@@ -10,14 +10,17 @@ public struct RevocationList: Sendable {
   /// No revocations.
   public init() { ids = [] }
 
-  /// Reads a file of ids, one a line. Empty lines and lines that begin with `#` are skipped; ids have 1–64 bytes.
+  /// Reads a file of ids, one a line. Empty lines and lines that begin with `#` are skipped; ids have 1–64 bytes. A `#`
+  /// behind white space is an error: read as a part of the id it would revoke nobody.
   public init(parsing file: [UInt8]) throws(KeyError) {
     var ids: Set<InlineText> = []
-    for (index, line) in file.split(separator: 0x0A, omittingEmptySubsequences: false).enumerated() {
+    let lines = file.withoutByteOrderMark.split(separator: 0x0A, omittingEmptySubsequences: false)
+    for (index, line) in lines.enumerated() {
       var content = line.drop { $0 <= 0x20 }
       while let last = content.last, last <= 0x20 { content.removeLast() }
       if content.isEmpty || content.first == UInt8(ascii: "#") { continue }
-      guard String(validating: content, as: UTF8.self) != nil,
+      let hasComment = zip(content, content.dropFirst()).contains { $0 <= 0x20 && $1 == UInt8(ascii: "#") }
+      guard !hasComment, String(validating: content, as: UTF8.self) != nil,
         let id = unsafe content.withUnsafeBytes({ unsafe InlineText($0) })
       else { throw .badLine(index + 1) }
       ids.insert(id)

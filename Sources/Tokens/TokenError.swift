@@ -81,7 +81,7 @@ public enum KeyError: Error, Equatable, Sendable {
   case duplicateKeyID(Int)
   /// OpenSSL could not sign, or the key is a public one.
   case cannotSign
-  /// A line of a revocation list that is longer than 64 bytes, or not UTF-8.
+  /// A line of a revocation list that is longer than 64 bytes, not UTF-8, or has a comment behind its id.
   case badLine(Int)
   /// A line of a file of device keys that is not an id and a hash, or has the hash of another line.
   case badDeviceLine(Int)
@@ -101,7 +101,7 @@ extension KeyError: CustomStringConvertible {
     case .secretIsAKey(let number): "key \(number) is given as a secret and is the text of another key, JSON or HTML"
     case .duplicateKeyID(let number): "key \(number) has the kid of another one for the same algorithm"
     case .cannotSign: "the key cannot sign: it is a public one"
-    case .badLine(let line): "line \(line) is not an id of 1-64 bytes"
+    case .badLine(let line): "line \(line) is not an id of 1-64 bytes; a comment has a line of its own, with # first"
     case .badDeviceLine(let line): "line \(line) is not a driver's id and the SHA-256 of a key that no other line has"
     }
   }

@@ -139,6 +139,12 @@ import Testing
     #expect(list.contains(subject: .init("d1")!, tokenID: nil))
     #expect(list.contains(subject: .init("x")!, tokenID: .init("jti-7")))
     #expect(!list.contains(subject: .init("x")!, tokenID: .init("jti-8")))
+    let marked = try RevocationList(parsing: Array("\u{FEFF}d1\na b#c\n".utf8))
+    #expect(marked.contains(subject: .init("d1")!, tokenID: nil))
+    #expect(marked.contains(subject: .init("x")!, tokenID: .init("a b#c")), "an issuer may give any text as a jti")
+    for comment in ["d1 # lost", "d1\t# lost", "d1 #"] {
+      #expect(throws: KeyError.badLine(2)) { try RevocationList(parsing: Array("# of May\n\(comment)\n".utf8)) }
+    }
     #expect(throws: KeyError.badLine(2)) {
       try RevocationList(parsing: Array(("a\n" + String(repeating: "x", count: 65)).utf8))
     }
