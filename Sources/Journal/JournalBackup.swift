@@ -1,8 +1,9 @@
 // A copy of a journal that a hub can start from, made while another hub writes it.
 //
 // Nothing is locked and nothing waits. All files are opened first, the newest snapshot before the segments: those that
-// retention deletes afterwards stay readable. Of each segment the valid groups are copied, of the newest one up to its
-// last complete group. So the copy has everything that was stored when it began, and is what a crash at some later
+// retention deletes afterwards stay readable. Segments that the snapshot covers are copied as they are, damaged or not:
+// no start reads them. Of those behind it the valid groups are copied, of the newest one up to its last complete group.
+// So the copy has everything that was stored when it began, and is what a crash at some later
 // moment would have left; but for the mark by which a hub that starts from it begins a new epoch, since the one that
 // was copied goes on to use the numbers behind it.
 import Glibc
@@ -14,17 +15,31 @@ public struct JournalBackup: Sendable, Equatable {
   public var bytes = 0
   /// The last group in the copy; 0 where there is none.
   public var lastGroup: UInt64 = 0
+  /// Damage in segments that the snapshot covers, and groups that are missing there: of the history, not of the state.
+  public var damages: [Damage] = []
+
+  /// The last group that the copied snapshot covers; 0 without one.
+  private var snapshot: UInt64 = 0
 
   private struct Opened {
     var name: SegmentName
     var file: any ReadableJournalFile
   }
 
+  /// Whether damage is in the history that the snapshot covers.
+  private func covers(_ damage: Damage) -> Bool {
+    switch damage.kind {
+    case .missing(let through): through <= snapshot
+    case .group, .header, .snapshot, .meaning, .foreign:
+      FileHeader.group(ofName: damage.file, .segment).map { $0 <= snapshot } ?? false
+    }
+  }
+
   /// Copies the journal in `source` to a new directory at `path`, and reads the copy back: `check` validates each
   /// payload. The copy is made under another name beside it and renamed when it is on stable storage, so that no
   /// partial copy has the name. O(bytes), with a segment in memory.
   ///
-  /// Throws `damaged` where a group or a snapshot is broken or missing: such a copy would not start either.
+  /// Throws `damaged` where a group that a start from the copy would read is broken or missing.
   public static func make(
     of source: DiskFiles, at path: String, limits: JournalLimits, keys: @escaping RecordKeys,
     _ check: (UnsafeRawBufferPointer) throws(InvalidPayload) -> Void
@@ -38,10 +53,11 @@ public struct JournalBackup: Sendable, Equatable {
     // What a run left that was killed; the lock says that none is under way.
     try inFile(unfinished) { () throws(SystemError) in try empty(target) }
     do throws(JournalError) {
-      let backup = try make(of: source, in: target, limits: limits)
+      var backup = try make(of: source, in: target, limits: limits)
       var verifier = unsafe Verifier(files: target, limits: limits, keys: keys)
       let found = try unsafe verifier.run(check)
-      if let damage = found.damages.first { throw .damaged(damage) }
+      if let damage = found.damages.first(where: { !backup.covers($0) }) { throw .damaged(damage) }
+      backup.damages = found.damages
       try inFile(path) { () throws(SystemError) in try name(unfinished, path) }
       return backup
     } catch {
@@ -72,17 +88,17 @@ public struct JournalBackup: Sendable, Equatable {
   ) throws(JournalError) -> JournalBackup {
     let (snapshot, segments) = try open(source, limits)
     var backup = JournalBackup()
-    var next = (snapshot?.name.first ?? 0) + 1
-    if let snapshot {
-      let size = try inFile(snapshot.name.name) { () throws(SystemError) in try snapshot.file.size() }
-      try backup.copy(snapshot, to: target, bytes: size)
-    }
-    // Segments covered by the snapshot are history, of which the oldest may be gone.
-    next = min(next, segments.first?.name.first ?? next)
+    backup.snapshot = snapshot?.name.first ?? 0
+    var next = backup.snapshot + 1
+    if let snapshot { try backup.copyWhole(snapshot, to: target) }
     for (index, segment) in segments.enumerated() {
-      try backup.copy(segment, isLast: index + 1 == segments.count, next: &next, to: target, limits)
+      if segment.name.first <= backup.snapshot {
+        try backup.copyWhole(segment, to: target)
+      } else {
+        try backup.copy(segment, isLast: index + 1 == segments.count, next: &next, to: target, limits)
+      }
     }
-    backup.lastGroup = max(next - 1, snapshot?.name.first ?? 0)
+    backup.lastGroup = next - 1
     try inFile(target.path) { () throws(SystemError) in
       try LossMark.put(target)
       try target.synchronize()
@@ -161,6 +177,12 @@ public struct JournalBackup: Sendable, Equatable {
     case .damaged(let damage): throw .damaged(damage)
     case .otherVersion(let version): throw .otherVersion(version, file: name.name)
     }
+  }
+
+  /// Copies a file that no longer grows.
+  private mutating func copyWhole(_ source: Opened, to target: any JournalFiles) throws(JournalError) {
+    let size = try inFile(source.name.name) { () throws(SystemError) in try source.file.size() }
+    try copy(source, to: target, bytes: size)
   }
 
   private mutating func copy(_ source: Opened, to target: any JournalFiles, bytes: Int) throws(JournalError) {

@@ -185,7 +185,9 @@ private func backup(_ files: DiskFiles, to target: String) throws(JournalError) 
   } catch { throw .system(error, file: target) }
   let backup = try unsafe JournalBackup.make(
     of: files, at: target, limits: JournalLimits(), keys: recordKeys, check)
+  for damage in backup.damages { StandardStream.error.write("damaged history: \(damage)\n") }
+  let state = backup.damages.isEmpty ? "good" : "a hub starts from it, and its older history is damaged as it was"
   StandardStream.output.write(
-    "\(target): \(backup.files) files, \(backup.bytes) bytes, through group \(backup.lastGroup): good\n")
+    "\(target): \(backup.files) files, \(backup.bytes) bytes, through group \(backup.lastGroup): \(state)\n")
   return .ok
 }

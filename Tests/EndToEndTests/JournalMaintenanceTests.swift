@@ -270,6 +270,30 @@ extension EndToEnd.Journals {
     #expect(made.status == 0 && made.output.hasSuffix(": good\n"), "\(made.output)")
   }
 
+  @Test("damage in history that a snapshot covers is copied and named, and a hub starts from the copy")
+  func backupOfDamagedHistory() throws {
+    let directory = try JournalDirectory()
+    let hub = try HubProcess.serve(["--data", directory.path, "--session-rate", "0", "--snapshot-every", "2K"])
+    var trips = 0
+    try run(hub, untilSnapshots: 1, trips: &trips)
+    hub.send(signal: SIGTERM)
+    #expect(try hub.outcome().status == 0)
+    let segment = try #require(
+      try FileManager.default.contentsOfDirectory(atPath: directory.path).filter { $0.hasSuffix(".segment") }.min())
+    let file = URL(fileURLWithPath: "\(directory.path)/\(segment)")
+    var bytes = try Data(contentsOf: file)
+    bytes[60] ^= 1
+    try bytes.write(to: file)
+    let copy = directory.path + "-copy"
+    let made = try HubProcess.run(["journal", "backup", directory.path, copy])
+    #expect(made.status == 0 && made.output.contains("a hub starts from it"), "\(made.output)\(made.errors)")
+    #expect(made.errors.contains("damaged history: \(segment): group 1 at byte 32"), "\(made.errors)")
+    let second = try HubProcess.serve(["--data", copy])
+    second.send(signal: SIGTERM)
+    #expect(try second.outcome().status == 0)
+    try FileManager.default.removeItem(atPath: copy)
+  }
+
   @Test("a copy without room, onto something, or of damage ends with 1, says why, and leaves nothing")
   func backupFails() throws {
     let directory = try JournalDirectory()

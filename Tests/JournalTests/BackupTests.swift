@@ -90,6 +90,32 @@ private final class Writing {
     #expect(snapshots > 50)
   }
 
+  @Test("damage and gaps that the copied snapshot covers are in the copy, too, from which a start finds the same state")
+  func history() throws {
+    var bench = Bench()
+    bench.limits.segmentBytes = 120
+    try bench.open { writer in
+      for step in UInt8(1)...9 { _ = try writer.append(KeyedRecords.record(step, [step])) }
+      writer.sealSegment()
+    }
+    try bench.keep(through: 9, RetentionRule())
+    try bench.open { writer in for step in UInt8(10)...11 { _ = try writer.append(KeyedRecords.record(step, [step])) } }
+    let state = try bench.state()
+    let names = bench.disk.files.keys.filter { FileHeader.group(ofName: $0, .segment) != nil }.sorted()
+    bench.disk.spoil(names[0], FileHeader.size + 5, 1)
+    bench.disk.files[names[1]] = nil
+    let copy = Bench(limits: bench.limits)
+    let backup = try JournalBackup.make(of: bench.disk, in: copy.disk, limits: bench.limits)
+    #expect(try backup.lastGroup == 11 && copy.state() == state)
+    #expect(copy.disk.files[names[0]]?.bytes == bench.disk.files[names[0]]?.bytes)
+    // What a start reads must be whole.
+    let last = try #require(names.last)
+    bench.disk.spoil(last, FileHeader.size + 5, 1)
+    #expect(throws: JournalError.damaged(Damage(kind: .group, file: last, offset: FileHeader.size, group: 10))) {
+      _ = try JournalBackup.make(of: bench.disk, in: SimulatedDisk(), limits: bench.limits)
+    }
+  }
+
   @Test("damage is refused with its file and offset, and a full disk ends the copy at whatever byte")
   func refusals() throws {
     var bench = Bench()
