@@ -15,17 +15,21 @@ public struct StoredDelivery: Sendable, Equatable {
   /// Lines of dead letters that are kept.
   public let deadLetters: Int
 
-  /// What is stored of each webhook and stream of the hub with the journal in `directory`, by name.
-  public static func all(journal directory: String) throws(JournalError) -> [StoredDelivery] {
+  /// What is stored of each webhook and stream of the hub with the journal in `directory`, by name, and the names of
+  /// those whose file is damaged.
+  public static func all(
+    journal directory: String
+  ) throws(JournalError) -> (readable: [StoredDelivery], damaged: [String]) {
     let files = try DiskFiles(beside: directory + "/" + WebhookRequest.folder)
     do throws(SystemError) {
-      var found: [StoredDelivery] = []
+      var found: (readable: [StoredDelivery], damaged: [String]) = ([], [])
       for file in try files.names().sorted() where file.hasSuffix(ProgressFile.suffix) {
         let stem = String(file.dropLast(ProgressFile.suffix.count))
         guard let progress = ProgressFile.parse(String(decoding: try files.read(file), as: UTF8.self))?.progress else {
+          found.damaged.append(DeliveryKind.name(inStem: stem))
           continue
         }
-        found.append(
+        found.readable.append(
           StoredDelivery(
             name: DeliveryKind.name(inStem: stem), isEnabled: progress.isEnabled, position: progress.cursor,
             channelsBehind: progress.lanes.count { $0.position <= progress.cursor },
@@ -37,10 +41,12 @@ public struct StoredDelivery: Sendable, Equatable {
     }
   }
 
-  /// The lines of dead letters of a webhook or stream, oldest first: time, id, channel, reason.
-  public static func deadLetters(of name: String, journal directory: String) throws(JournalError) -> [String] {
+  /// The lines of dead letters of a webhook or stream, oldest first: time, id, channel, reason. Nil where nothing of
+  /// that name is stored.
+  public static func deadLetters(of name: String, journal directory: String) throws(JournalError) -> [String]? {
     let files = try DiskFiles(beside: directory + "/" + WebhookRequest.folder)
     do throws(SystemError) {
+      guard try isKnown(name, in: files) else { return nil }
       var lines: [Substring] = []
       for kind in DeliveryKind.allCases { lines += try DeadLetterFile.lines(files, kind.stem(name)) }
       return lines.map(String.init)
@@ -53,15 +59,18 @@ public struct StoredDelivery: Sendable, Equatable {
   /// `WebhookRequest` reads. False where nothing of that name is stored there.
   public static func leave(_ text: String, for name: String, journal directory: String) throws(JournalError) -> Bool {
     let files = try DiskFiles(beside: directory + "/" + WebhookRequest.folder)
-    let known = DeliveryKind.allCases.map { $0.stem(name) + ProgressFile.suffix } + [name + WebhookDefinition.suffix]
     do throws(SystemError) {
-      for file in known where try files.about(file) != nil {
-        try files.replace(WebhookRequest.file(name), by: Array(text.utf8))
-        return true
-      }
-      return false
+      guard try isKnown(name, in: files) else { return false }
+      try files.replace(WebhookRequest.file(name), by: Array(text.utf8))
+      return true
     } catch {
       throw .system(error, file: files.path)
     }
+  }
+
+  private static func isKnown(_ name: String, in files: DiskFiles) throws(SystemError) -> Bool {
+    let known = DeliveryKind.allCases.map { $0.stem(name) + ProgressFile.suffix } + [name + WebhookDefinition.suffix]
+    for file in known where try files.about(file) != nil { return true }
+    return false
   }
 }

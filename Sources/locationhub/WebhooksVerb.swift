@@ -9,7 +9,8 @@ let webhooks = Verb(
   name: "webhooks", operands: "list | dead NAME | enable NAME | replay NAME ID",
   summary: """
     Shows how far a hub's webhooks and streams are, or has one of them deliver again.
-    list: each with its state, its position in the journal, channels that are behind, and dead letters.
+    list: each with its state, its position in the journal, channels that are behind, and dead letters; exit code 1
+    where the file of one is damaged.
     dead: the events that were given up: time, id, channel, reason.
     enable: after its receiver answered 410; at the hub's next start or SIGHUP, as replay.
     replay: the event with this webhook-id, and all behind it, are sent once more, with the ids that they had.
@@ -20,17 +21,18 @@ let webhooks = Verb(
 private func runWebhooks(_ arguments: Arguments) throws(CommandError) -> ExitCode {
   let (words, data) = (arguments.operands, arguments.string("data") ?? "./data")
   if words == ["list"] {
-    for delivery in try stored({ () throws(JournalError) in try StoredDelivery.all(journal: data) }) {
-      StandardStream.output.write(line(delivery))
-    }
-    return .ok
+    let found = try stored { () throws(JournalError) in try StoredDelivery.all(journal: data) }
+    for delivery in found.readable { StandardStream.output.write(line(delivery)) }
+    for name in found.damaged { StandardStream.output.write("\(name) unreadable: its file of progress is damaged\n") }
+    return found.damaged.isEmpty ? .ok : .failed
   }
   guard words.count >= 2, WebhookEndpoint.isName(words[1]) else {
     throw .usage("webhooks takes list, or a word and a webhook's name: locationhub webhooks enable orders")
   }
   let name = words[1]
   if words.count == 2, words[0] == "dead" {
-    let lines = try stored { () throws(JournalError) in try StoredDelivery.deadLetters(of: name, journal: data) }
+    let found = try stored { () throws(JournalError) in try StoredDelivery.deadLetters(of: name, journal: data) }
+    guard let lines = found else { throw unknown(name, data) }
     for line in lines { StandardStream.output.write(line + "\n") }
     return .ok
   }
@@ -40,11 +42,13 @@ private func runWebhooks(_ arguments: Arguments) throws(CommandError) -> ExitCod
       "webhooks knows list, dead NAME, enable NAME, and replay NAME with an id such as evt_3k9_120_64, not \(text)")
   }
   let isLeft = try stored { () throws(JournalError) in try StoredDelivery.leave(text, for: name, journal: data) }
-  guard isLeft else {
-    throw .failed("the hub of \(data) has no webhook or stream \(name): locationhub webhooks list has their names")
-  }
+  guard isLeft else { throw unknown(name, data) }
   StandardStream.output.write("\(name): \(text): left for the hub; send it SIGHUP, or start it\n")
   return .ok
+}
+
+private func unknown(_ name: String, _ data: String) -> CommandError {
+  .failed("the hub of \(data) has no webhook or stream \(name): locationhub webhooks list has their names")
 }
 
 private func line(_ delivery: StoredDelivery) -> String {

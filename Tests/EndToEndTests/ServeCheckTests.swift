@@ -125,8 +125,13 @@ extension EndToEnd.ServeChecks {
     let directory = try JournalDirectory()
     try FileManager.default.createDirectory(
       atPath: directory.path + "/webhooks", withIntermediateDirectories: true)
-    let outcome = try HubProcess.run(["webhooks", "enable", "ordres", "--data", directory.path])
-    #expect(outcome.status == 1 && outcome.errors.contains("no webhook or stream ordres"), "\(outcome.errors)")
+    for word in ["enable", "dead"] {
+      let outcome = try HubProcess.run(["webhooks", word, "ordres", "--data", directory.path])
+      #expect(outcome.status == 1 && outcome.errors.contains("no webhook or stream ordres"), "\(outcome.errors)")
+    }
+    try "damaged\n".write(toFile: directory.path + "/webhooks/orders.progress", atomically: true, encoding: .utf8)
+    let list = try HubProcess.run(["webhooks", "list", "--data", directory.path])
+    #expect(list.status == 1 && list.output.hasPrefix("orders unreadable"), "\(list.output)\(list.errors)")
     let replay = try HubProcess.run(["replay", "--speed", "1e-10", "trace.csv"])
     #expect(replay.status == 2 && replay.errors.contains("--speed must be 0, or"), "\(replay.errors)")
   }

@@ -56,10 +56,15 @@ import Testing
     }
     try DeadLetterFile(files, bus).append(id: "evt_e_1_2", channel: "trip.T1", reason: "x", at: time)
     #expect(
-      try StoredDelivery.all(journal: directory) == [
+      try StoredDelivery.all(journal: directory).readable == [
         StoredDelivery(name: "bus", isEnabled: false, position: position, channelsBehind: 0, deadLetters: 1),
         StoredDelivery(name: "orders", isEnabled: true, position: position, channelsBehind: 1, deadLetters: 0),
       ])
-    #expect(try StoredDelivery.deadLetters(of: "bus", journal: directory).count == 1)
+    #expect(try StoredDelivery.deadLetters(of: "bus", journal: directory)?.count == 1)
+    #expect(try StoredDelivery.deadLetters(of: "orders", journal: directory) == [])
+    #expect(try StoredDelivery.deadLetters(of: "ordres", journal: directory) == nil)
+    try files.replace("orders" + ProgressFile.suffix, by: Array("damaged\n".utf8))
+    let found = try StoredDelivery.all(journal: directory)
+    #expect(found.readable.map(\.name) == ["bus"] && found.damaged == ["orders"])
   }
 }
