@@ -76,5 +76,16 @@ class Guide(unittest.TestCase):
             print(re.search(r"^.* each once and in order.*$", output, re.M)[0])
 
 
+class Runbook(unittest.TestCase):
+    def test_settings_are_checked_while_the_hub_is_down_and_its_credentials_are_gone(self):
+        command = re.search(r"(?m)^    sudo locationhub (serve --check .*)$", read(f"{DEPLOY}/RUNBOOK.md"))[1]
+        with tempfile.TemporaryDirectory() as folder:
+            key = write(f"{folder}/token.key", "0123456789abcdef" * 3)
+            for installed, file in {"locationhub.conf": f"{DEPLOY}/locationhub.conf", "token.key": key}.items():
+                self.assertIn(f"/etc/locationhub/{installed}", command)
+                command = command.replace(f"/etc/locationhub/{installed}", file)
+            run(HUB, *command.split(), cwd=folder)
+
+
 if __name__ == "__main__":
     unittest.main(verbosity=2)
