@@ -104,9 +104,8 @@ extension SessionLoop {
 
   /// Replaces the token. Subscriptions that the new one does not open end with `unsubscribed`, `grant_ended`.
   mutating func refresh(_ slot: Int, _ messageID: MessageID, _ request: Refresh) {
-    budget.charge(&sessions[slot], work: access.value?.unitsOfCheck ?? 0)
     do throws(CredentialError) {
-      let new = try sessions[slot].open.refresh(request, access.value, now: now.timestamp)
+      let new = try TokenRefresh(request, of: &sessions[slot], access.value, now: now.timestamp, &budget)
       if let vehicle = new.credential.vehicleInput { inputs.append(vehicle) }
       control.arm(&sessions[slot], now: now)
       send(.ack(Ack(replyTo: messageID)), to: slot)

@@ -47,7 +47,10 @@ import Testing
     let bytes = Array("GET /v1/drivers HTTP/1.1\r\nHost: localhost\r\n\(text)\r\n".utf8)
     let parsed = try bytes.withUnsafeBytes { try parser.parse($0, limits: HTTPLimits(headBytes: 4096, bodyBytes: 0)) }
     guard case .request(let head, _) = parsed else { throw HTTPError.malformedStartLine }
-    return { try check.credential(of: head, $0) }
+    return { certificate in
+      var check = check
+      return try check.credential(of: head, certificate)
+    }
   }
 
   private func shown(_ names: String..., seconds: Int64 = 60) -> PeerCertificate {

@@ -125,11 +125,15 @@ import Testing
     let token = try secret.token(TokenRequest(claims: claims))
     let access = TokenAccess(verifier: TokenVerifier(keys: KeySet(keys: [secret])))
     let moments = ([-1, 0, 29_999] as [Int64]).map { end + $0 }
-    for now in moments { #expect(try access.check(token, now: now) == claims) }
+    var signatures = 0
+    for now in moments { #expect(try access.check(token, now: now, counting: &signatures) == claims) }
     var change = RevocationChange(number: 1)
     change.added = [Revocation(.tokenID(id), until: end)]
     access.stored.apply(change)
-    for now in moments { #expect(throws: TokenError.revoked) { try access.check(token, now: now) } }
+    for now in moments {
+      #expect(throws: TokenError.revoked) { try access.check(token, now: now, counting: &signatures) }
+    }
+    #expect(signatures == 0, "a secret's cost nothing")
   }
 
   @Test("What an address's rate refuses is in the audit trail, too")
@@ -169,6 +173,33 @@ import Testing
       }
       for _ in 0..<5 { request.ownTurn() }
       #expect(request.status == status && hub.counters.credentialChecks == min(2, UInt64(number + 1)))
+    }
+  }
+
+  @Test("A token without kid that no key has signed costs its address as much as all public keys that are tried")
+  func triedKeys() throws {
+    let key = try KeySet(parsing: Array(Self.publicKey.utf8)).keys[0]
+    let claims = Claims(subject: try #require(Identifier("o1")), role: .ops)
+    var token = try key.token(TokenRequest(claims: claims))
+    token[token.count - 40] = token[token.count - 40] == UInt8(ascii: "A") ? UInt8(ascii: "B") : UInt8(ascii: "A")
+    for (keys, refused) in [(1, 4), (3, 2)] {
+      let hub = try hub {
+        $0.tokens = TokenAccess(verifier: TokenVerifier(keys: KeySet(keys: Array(repeating: key, count: keys))))
+        $0.limits.requestRate = 1e-6
+        $0.limits.requestBurst = 20
+        $0.limits.countsLoopbackRequests = true
+      }
+      var statuses: [String] = []
+      while statuses.last != "429", statuses.count < 20 {
+        let request = try HandDrivenRequest(
+          hub, "/v1/drivers/d1?access_token=\(String(decoding: token, as: UTF8.self))")
+        try hub.turn {
+          request.ownTurn()
+          return request.body != nil
+        }
+        statuses.append(request.status)
+      }
+      #expect(statuses == Array(repeating: "401", count: refused) + ["429"], "\(keys) keys")
     }
   }
 

@@ -6,9 +6,6 @@ public import HubTokens
 /// What decides whether a token is accepted. Immutable.
 public struct TokenAccess: Sendable {
   public let verifier: TokenVerifier
-  /// The cost of checking a token beside the request, in units (`WorkUnits`): a public key's signature takes up to 150
-  /// µs.
-  let unitsOfCheck: Int
   public var revoked: RevocationList
   /// What back ends have revoked; the same object while the server runs.
   public internal(set) var stored = Revocations()
@@ -19,13 +16,15 @@ public struct TokenAccess: Sendable {
 
   public init(verifier: TokenVerifier, revoked: RevocationList = RevocationList()) {
     self.verifier = verifier
-    unitsOfCheck = verifier.keys.keys.contains { $0.algorithm != .hs256 } ? 5 : 0
     self.revoked = revoked
   }
 
-  /// The token's claims, if it is valid at `now` and not revoked.
-  func check(_ token: some Collection<UInt8>, now: Timestamp) throws(TokenError) -> Claims {
-    var claims = try verifier.verify(token, now: now)
+  /// The token's claims, if it is valid at `now` and not revoked. `signatures` is increased by the number of public
+  /// keys that its signature was checked with.
+  func check(
+    _ token: some Collection<UInt8>, now: Timestamp, counting signatures: inout Int
+  ) throws(TokenError) -> Claims {
+    var claims = try verifier.verify(token, now: now, counting: &signatures)
     guard !hasRevoked(claims.subject, claims.grants?.tokenID, now: now) else { throw .revoked }
     if let grants = claims.grants, let tier = grants.tier {
       guard let limits = tiers[tier] else { throw .unknownTier }

@@ -91,19 +91,25 @@ struct CredentialCheck {
   let developmentHosts: AllowedHosts?
   let certificates: ClientCertificates
   let now: Timestamp
+  /// The number of public keys that signatures of tokens were checked with.
+  var signatures = 0
 
   /// A token decides where one is given and accepted, then the peer's certificate, then the query's `role` and `id`.
-  func credential(of head: RequestHead, _ certificate: PeerCertificate?) throws(CredentialError) -> Credential {
-    if let access, let token = try Credential.token(of: head) {
-      do throws(TokenError) { return Credential(try access.check(token, now: now)) } catch {
-        throw CredentialError(error)
-      }
-    }
+  mutating func credential(
+    of head: RequestHead, _ certificate: PeerCertificate?
+  ) throws(CredentialError) -> Credential {
+    if let access, let token = try Credential.token(of: head) { return try credential(of: token, by: access) }
     if let certificate { return try credential(of: certificate, head) }
     guard access == nil || developmentHosts != nil else {
       throw CredentialError(text: "no credential: send Authorization: Bearer <token>, or ?access_token=<token>")
     }
     return try Credential(development: head, developmentHosts)
+  }
+
+  mutating func credential(of token: [UInt8], by access: TokenAccess) throws(CredentialError) -> Credential {
+    do throws(TokenError) { return Credential(try access.check(token, now: now, counting: &signatures)) } catch {
+      throw CredentialError(error)
+    }
   }
 
   private func credential(

@@ -84,10 +84,11 @@ final class HTTPRequest {
       return credential
     }
     work.credentialChecks += 1
+    var check = check
     let result = Result { () throws(CredentialError) in
       try isOfPhone ? check.phoneCredential(of: head) : check.credential(of: head, peer.certificate)
     }
-    let units = check.access?.unitsOfCheck ?? 0
+    let units = check.signatures * WorkUnits.ofSignatureCheck
     // The address pays for a token that does not hold.
     if case .failure(let error) = result, error.isToken { work.units += units } else { work.checkUnits += units }
     checked = (result, check.generation)

@@ -7,7 +7,7 @@ import HubTokens
 
 extension CredentialCheck {
   /// The credential of an app's request. Phones have no certificates.
-  func phoneCredential(of head: RequestHead) throws(CredentialError) -> Credential {
+  mutating func phoneCredential(of head: RequestHead) throws(CredentialError) -> Credential {
     let key = head.query.text("key").map { Array($0.utf8) }
     guard let (scheme, value) = try authorization(of: head) else {
       guard let key else { return try credential(of: head, nil) }
@@ -44,7 +44,7 @@ extension CredentialCheck {
   }
 
   /// A device's key, or a token.
-  private func credential(secret: [UInt8], known kind: StaticString) throws(CredentialError) -> Credential {
+  private mutating func credential(secret: [UInt8], known kind: StaticString) throws(CredentialError) -> Credential {
     guard let access else {
       throw CredentialError(
         text: "this hub takes no \(kind): it was started with neither --device-keys nor --token-keys")
@@ -55,8 +55,6 @@ extension CredentialCheck {
       }
       return Credential(role: .driver, id: driver, authority: .token(nil))
     }
-    do throws(TokenError) { return Credential(try access.check(secret, now: now)) } catch {
-      throw CredentialError(error)
-    }
+    return try credential(of: secret, by: access)
   }
 }

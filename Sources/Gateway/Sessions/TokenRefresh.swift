@@ -10,16 +10,20 @@ struct TokenRefresh {
   /// Whether the old token opened channels that the new one may not.
   let isReviewNeeded: Bool
 
-  /// Checks a token against the session's present one: `sub` and role must be the same.
-  fileprivate init(
-    _ request: Refresh, of present: SessionRights, _ access: TokenAccess?, now: Timestamp
+  /// Replaces a session's token by another for the same `sub` and role, and charges the session for each public key
+  /// that its signature was checked with. `access`: nil where the hub accepts no tokens.
+  init(
+    _ request: Refresh, of session: inout Session, _ access: TokenAccess?, now: Timestamp, _ budget: inout TurnBudget
   ) throws(CredentialError) {
+    let present = session.open.rights
     guard let access, present.hasToken else {
       throw CredentialError(code: .forbidden, text: "this session has no token to refresh")
     }
+    var signatures = 0
+    defer { budget.charge(&session, work: signatures * WorkUnits.ofSignatureCheck) }
     let claims: Claims
     do throws(TokenError) {
-      claims = try access.check(request.token.utf8, now: now)
+      claims = try access.check(request.token.utf8, now: now, counting: &signatures)
     } catch {
       throw CredentialError(error)
     }
@@ -29,6 +33,7 @@ struct TokenRefresh {
     credential = Credential(claims)
     rights = SessionRights(credential, expires: credential.sessionEnd(by: access, now: now))
     isReviewNeeded = claims.role != .ops && !claims.grants.opensSame(as: present.grants)
+    session.open.rights = rights
   }
 }
 
@@ -36,16 +41,5 @@ extension Session {
   /// It is open, and its token was revoked. `access`: nil where the hub accepts no tokens.
   func isRevoked(by access: TokenAccess?, now: Timestamp) -> Bool {
     phase == .open && open.rights.credential.isRevoked(by: access, now: now)
-  }
-}
-
-extension OpenSession {
-  /// Replaces the token. `access`: nil where the hub accepts no tokens.
-  mutating func refresh(
-    _ request: Refresh, _ access: TokenAccess?, now: Timestamp
-  ) throws(CredentialError) -> TokenRefresh {
-    let new = try TokenRefresh(request, of: rights, access, now: now)
-    rights = new.rights
-    return new
   }
 }
