@@ -16,7 +16,8 @@ let serve = Verb(
     On SIGHUP it reads again the files of --tls-cert, --tls-key, --client-ca, --token-keys, --revoked, --device-keys and
     --webhooks; sessions continue, but for revoked ones. It reads --config again, too, and says which settings have
     changed, and which need a restart.
-    What is not given is taken from the environment (LHUB_MAX_DRIVERS for --max-drivers), then from the --config file.
+    What is not given is taken from the environment (LHUB_MAX_DRIVERS for --max-drivers; spaces separate the values of
+    what may be given several times), then from the --config file.
     A service manager may hand over the sockets (LISTEN_FDS, named http and admin) and gets its state
     (NOTIFY_SOCKET, WATCHDOG_USEC).
     SIGUSR1 and SIGUSR2 are logged and ignored; a limit on the size of files (ulimit -f) is to it a full disk.

@@ -22,7 +22,7 @@ extension ServeOptions {
       "client-ca", \.clientAuthorities, .text, "FILE",
       "ask clients for a certificate that these authorities (PEM) have signed; they may come without"),
     Setting(
-      "client-cert", "NAME=ROLE,ID", "who clients with a certificate for NAME are: DNS:api.example = ops, dispatch",
+      "client-cert", "NAME=ROLE,ID", "who clients with a certificate for NAME are: DNS:api.example=ops,dispatch",
       mustBe: ClientCertificates.words, repeats: true
     ) { $0.server.clientCertificates.add($1) }.live,
   ]
@@ -47,10 +47,15 @@ struct TLSFiles {
     guard certificates.count <= Limits.certificates else {
       throw .usage("--tls-cert may be given \(Limits.certificates) times at most")
     }
-    guard certificates.count == keys.count else {
-      throw certificates.count > keys.count
+    guard keys.isEmpty == certificates.isEmpty else {
+      throw keys.isEmpty
         ? .usage("--tls-cert needs its key: give --tls-key too")
         : .usage("--tls-key needs its certificate: give --tls-cert too")
+    }
+    guard certificates.count == keys.count else {
+      throw .usage(
+        "--tls-cert names \(certificates.count) files and --tls-key \(keys.count): each certificate needs its key; in "
+          + "LHUB_TLS_CERT and LHUB_TLS_KEY a space begins another file")
     }
     guard (authorities == nil) == !hasClientIdentities else {
       throw hasClientIdentities

@@ -151,6 +151,19 @@ extension EndToEnd.ServeChecks {
     #expect(!outcome.output.contains("s3cret"))
   }
 
+  @Test("A row of --client-cert as help shows it works in a variable, and a path with a space is counted as two files")
+  func variablesWithSpaces() throws {
+    let row = "DNS:api.example=ops,dispatch"
+    #expect(try HubProcess.run(["serve", "--help"]).output.contains(row))
+    let client = try HubProcess.run(["serve", "--check", "--dev-auth"], environment: ["LHUB_CLIENT_CERT": row])
+    #expect(client.status == 2 && client.errors.contains("give --client-ca too"), "\(client.errors)")
+    #expect(!client.errors.contains("must be"), "\(client.errors)")
+    let paths = ["LHUB_TLS_CERT": "/my certificates/hub.pem", "LHUB_TLS_KEY": "/hub.key"]
+    let files = try HubProcess.run(["serve", "--check", "--dev-auth"], environment: paths)
+    #expect(files.status == 2 && files.errors.contains("--tls-cert names 2 files and --tls-key 1"), "\(files.errors)")
+    #expect(files.errors.contains("LHUB_TLS_CERT"), "\(files.errors)")
+  }
+
   @Test("--log-format json: each line of the log is an object of strings")
   func jsonLog() throws {
     let hub = try HubProcess.serve(["--log-format", "json"])

@@ -8,7 +8,7 @@ import HubTransport
 /// Identities by the names in certificates.
 public struct ClientCertificates: Sendable {
   /// The allowed forms, behind "must be".
-  public static let words = "DNS:name, URI:uri or email:address, then = role, id, as DNS:api.example = ops, dispatch"
+  public static let words = "DNS:name, URI:uri or email:address, then = role, id, as DNS:api.example=ops,dispatch"
 
   private var identities: [String: (role: Role, id: Identifier)] = [:]
 
