@@ -74,7 +74,7 @@ private func inspect(_ files: DiskFiles) throws(JournalError) -> ExitCode {
   for snapshot in inventory.snapshots {
     text += row(snapshot.name, "through group \(snapshot.group)", snapshot.bytes, snapshot.created)
   }
-  var last = inventory.segments.last?.first ?? inventory.snapshots.last?.group ?? 0
+  var last = inventory.segments.last.map { max(1, $0.first) - 1 } ?? inventory.snapshots.last?.group ?? 0
   var groups: UInt64 = 0
   var epoch = try newestSnapshotEpoch(files)
   var damage = ""

@@ -95,6 +95,16 @@ extension EndToEnd.Journals {
     }
   }
 
+  @Test("inspect shows no group in a newest segment that has none yet")
+  func emptyNewest() throws {
+    let (directory, names) = try written()
+    let file = URL(fileURLWithPath: "\(directory.path)/\(try #require(names.last))")
+    try Data(contentsOf: file).prefix(32).write(to: file)  // its header
+    let outcome = try HubProcess.run(["journal", "inspect", directory.path])
+    #expect(outcome.status == 0 && outcome.output.contains("no group yet\n"), "\(outcome.output)")
+    #expect(outcome.output.contains("with 0 groups"), "\(outcome.output)")
+  }
+
   @Test("a snapshot that is none is passed over at a start, and verify names it", arguments: OddFile.allCases)
   func oddSnapshot(_ odd: OddFile) throws {
     let (directory, _) = try written()
