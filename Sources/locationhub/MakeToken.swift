@@ -20,7 +20,7 @@ let makeToken = Verb(
     Option("sub", "ID", "whose token it is"),
     Option("trip", "ID", "a trip it names; id* for all that begin so (repeatable)", repeats: true),
     Option(
-      "channel", "NAME", "trip:ID, driver:ID or fence:ID it opens, or …ID* (repeatable)", repeats: true),
+      "channel", "NAME", "trip:ID, driver:ID or fence:ID it opens, or …ID*, or fleet (repeatable)", repeats: true),
     Option("vehicle-type", "TEXT", "a driver's vehicle type, whatever the driver says"),
     Option("tag", "TEXT", "one of a driver's tags, instead of those it sends (repeatable, up to 8)", repeats: true),
     Option("expires", "TIME", "how long it lasts: 90s, 15m, 12h, 30d; 0 for ever (15m)"),
@@ -82,7 +82,7 @@ private func grants(_ arguments: Arguments) throws(CommandError) -> Grants? {
   var channels: [ChannelPattern] = []
   for text in arguments.strings("channel") {
     guard let channel = ChannelPattern(text) else {
-      throw .usage("--channel must be trip:, driver: or fence: and an id, or the beginning of one and *")
+      throw .usage("--channel must be fleet, or trip:, driver: or fence: and an id, or the beginning of one and *")
     }
     channels.append(channel)
   }

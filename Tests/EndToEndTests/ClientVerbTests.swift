@@ -92,6 +92,20 @@ extension EndToEnd.ClientVerbs {
     #expect(held.status == 0 && held.output.contains(", the last one held back by the hub"), "\(held.output)")
   }
 
+  // MARK: token
+
+  @Test("token takes fleet as a channel, and its help and its error name it")
+  func fleetToken() throws {
+    let key = try TemporaryFile("0123456789abcdef0123456789abcdef\n")
+    func make(_ channel: String) throws -> ProcessOutcome {
+      try HubProcess.run(["token", "--key", key.path, "--role", "rider", "--sub", "r1", "--channel", channel])
+    }
+    #expect(try make("fleet").status == 0)
+    let wrong = try make("fleets")
+    #expect(wrong.status == 2 && wrong.errors.contains("--channel must be fleet"), "\(wrong.errors)")
+    #expect(try HubProcess.run(["token", "--help"]).output.contains("or fleet"))
+  }
+
   // MARK: --token-file
 
   @Test("a file of tokens is not read again for each client")
