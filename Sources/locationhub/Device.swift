@@ -26,8 +26,9 @@ private func runDevice(_ arguments: Arguments) throws(CommandError) -> ExitCode 
   }
   var url = arguments.string("url") ?? "https://hub.example"
   while url.hasSuffix("/") { url.removeLast() }
-  guard url.hasPrefix("https://") || url.hasPrefix("http://"), !url.contains(where: { $0 == "\"" || $0.isWhitespace })
-  else { throw .usage("--url must be https://host or https://host:port (or http)") }
+  guard url.hasPrefix("https://") || url.hasPrefix("http://"),
+    !url.contains(where: { "\"?#".contains($0) || $0.isWhitespace })
+  else { throw .usage("--url must be https://host or https://host:port (or http), without ? and #") }
   StandardStream.output.write(DeviceSetup(driver: driver, key: DeviceSetup.randomKey(), url: url).text)
   return .ok
 }

@@ -242,7 +242,8 @@ extension EndToEnd.Phones {
     #expect(made.output.contains("overland://setup?url=https%3A%2F%2Fhub.example%3A8443%2Fv1%2Foverland&token=\(key)"))
     for wrong in [
       ["device"], ["device", "add"], ["device", "add", "a b"], ["device", "drop", "d1"],
-      ["device", "add", "d1", "--url", "ftp://x"],
+      ["device", "add", "d1", "--url", "ftp://x"], ["device", "add", "d1", "--url", "https://hub.example/?a=b"],
+      ["device", "add", "d1", "--url", "https://hub.example/#map"],
     ] { #expect(try HubProcess.run(wrong).status == 2) }
 
     let file = FileManager.default.temporaryDirectory.appendingPathComponent("device-keys-\(UUID().uuidString)")
