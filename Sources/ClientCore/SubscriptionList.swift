@@ -99,10 +99,15 @@ struct SubscriptionList {
 
   // MARK: What the hub says
 
-  /// The request with this number is answered. False where it is not the newest of its subscription: one that was left
-  /// and made again meanwhile, or is to be requested again, gets another answer.
+  /// The request with this number is answered; nil for what nobody asked for, which comes where a channel has other
+  /// numbers than before. False where it is not the newest of its subscription: one that was left and made again
+  /// meanwhile, or is to be requested again, gets another answer.
   mutating func answered(_ answer: Subscribed, to number: UInt64?, now: Int64) -> Bool {
-    guard let number, let index = list.firstIndex(where: { $0.request == .asked(number: number) }) else { return false }
+    let isMeant = { (known: Subscription) in
+      if case .standing = known.request { return known.channel == answer.channel && known.viewID == answer.viewID }
+      return known.request == number.map { .asked(number: $0) }
+    }
+    guard let index = list.firstIndex(where: isMeant) else { return false }
     list[index].request = .standing(since: now)
     list[index].failures = 0
     if answer.recovered, list[index].resume != nil {

@@ -127,6 +127,21 @@ import Testing
     #expect(stage.subscribes.isEmpty)
   }
 
+  @Test("An answer that nobody asked for has the channel's new numbers, from which it resumes")
+  func unasked() throws {
+    let stage = try subscribed(sequence: 3)
+    let restart = Reply.subscribed(
+      Subscribed(
+        replyTo: try #require(MessageID("0")), channel: trip, sequence: 70, epoch: try #require(InlineText("e2")),
+        recovered: false, snapshot: nil))
+    stage.say(restart)
+    #expect(stage.delivered.last == .reply(restart))
+    stage.say(Stage.event(71))
+    #expect(stage.sequences == [71])
+    try stage.breakAndReopen()
+    #expect(stage.subscribes == [Subscribe(channel: trip, resume: ResumePoint(since: 71, epoch: InlineText("e2")!))])
+  }
+
   @Test("An event that this version does not know counts: what follows it asks for nothing")
   func unknownEvent() throws {
     for (type, more) in [("trip_reroute", ""), ("trip_update", #","tripId":"T1","status":"teleported","timestamp":5"#)]
