@@ -3,8 +3,8 @@
 
 import HubWebSocket
 
-/// Limits of one client's memory and waiting. Times are in seconds. A number below its range counts as its least, one
-/// above as its greatest.
+/// Limits of one client's memory and waiting. Times are in seconds. In an app's options a number below its range
+/// counts as its least, one above as its greatest.
 public struct ClientLimits: Sendable, Equatable {
   // MARK: What waits to be sent, or to be confirmed
 
@@ -56,7 +56,7 @@ public struct ClientLimits: Sendable, Equatable {
   public var hurrySeconds = 1.0
   /// The delay before a message is sent again that the hub refused for now without `retryAfter`.
   public var retryAfterSeconds = 1.0
-  /// A subscription ends when it is refused so often with a code of a newer hub, which may be permanent.
+  /// A subscription that has been refused so often in a row ends with a code of a newer hub, which may be permanent.
   public var newerRefusals = 3
   /// A longer Retry-After is reduced to this.
   public var longestRetryAfter = 3600.0
