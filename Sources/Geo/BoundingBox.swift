@@ -98,10 +98,8 @@ public struct BoundingBox: Sendable, Hashable, BitwiseCopyable {
   public func contains(_ other: BoundingBox) -> Bool {
     guard south <= other.south, other.north <= north else { return false }
     if widthDegrees >= 360 { return true }
-    guard contains(longitude: other.west), contains(longitude: other.east), other.widthDegrees <= widthDegrees
-    else { return false }
-    // One that spans the gap of a wide box begins behind where it ends.
-    func eastward(_ longitude: Double) -> Double { longitude < west ? longitude - west + 360 : longitude - west }
-    return eastward(other.west) <= eastward(other.east)
+    // One that spans the gap of a wide box, and has both ends in it, goes all the way round from where this one begins.
+    let start = (other.west - west + 360).truncatingRemainder(dividingBy: 360)
+    return contains(longitude: other.west) && contains(longitude: other.east) && start + other.widthDegrees < 360
   }
 }

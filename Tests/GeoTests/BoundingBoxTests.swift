@@ -27,6 +27,7 @@ import Testing
     #expect(fiji.intersects(box(-16, -179, 0, 0)) && fiji.intersects(box(-16, 178, 0, 179)))
     #expect(!fiji.intersects(box(-16, -177, 0, 176)) && !fiji.intersects(box(-14, 177, 0, 179)))
     #expect(!box(0, -170, 1, 170).contains(box(0, 160, 1, -160)), "175° is in one of them only")
+    #expect(box(0, -180, 1, 170).contains(box(0, 180, 1, -170)) && box(0, 170, 1, 180).contains(box(0, 175, 1, 180)))
     #expect(fiji.contains(box(-18, 179, -16, -179)) && !fiji.contains(box(-18, -179, -16, 179)))
   }
 
