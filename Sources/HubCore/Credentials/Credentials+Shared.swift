@@ -15,9 +15,8 @@ extension Credentials {
     for revocation in all {
       if isOfPeers, let until = revocation.until, until + HubLimits.longestLookMilliseconds < now.timestamp { continue }
       if let index = revocationOfName[revocation.name] {
-        guard let end = revocations[index].revocation.until, revocation.until.map({ $0 > end }) ?? true else {
-          continue
-        }
+        guard let end = revocations[index].revocation.inForceUntil, revocation.inForceUntil.map({ $0 > end }) ?? true
+        else { continue }
         replace(index, by: revocation, at: now, &storage, &deadlines)
       } else {
         guard hasRoom(for: revocation, isOfPeers: isOfPeers) else {

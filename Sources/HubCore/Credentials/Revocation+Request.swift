@@ -3,7 +3,7 @@ package import HubBytes
 package import HubMessages
 
 extension Revocation {
-  /// Reads the members `sub` or `jti`, and `until?`, a time to come. Other members are ignored.
+  /// Reads the members `sub` or `jti`, and `until?`, with which it must still be in force. Other members are ignored.
   /// - Throws: `bad_message`.
   package init(members: [String: JSONValue], time: TimeFormat, now: Timestamp) throws(ErrorReply) {
     let (sub, jti) = (try Self.text(members, "sub"), try Self.text(members, "jti"))
@@ -12,10 +12,10 @@ extension Revocation {
     if let value = members["until"], value != .null {
       // As the claim `exp` has it, but in the request's form of time.
       guard let until = Timestamp(value, as: time) else { throw .badRevocation("until must be a time") }
-      guard until > now else { throw .badRevocation("until has passed") }
       end = until
     }
     self.init(name, until: end)
+    guard inForceUntil.map({ $0 > now }) ?? true else { throw .badRevocation("until has passed") }
   }
 
   private static func text(_ members: [String: JSONValue], _ name: String) throws(ErrorReply) -> String? {
