@@ -26,9 +26,8 @@ extension RunningSearch {
   /// The result as it is answered.
   var result: QueryResult {
     let isArea = if case .nearby = search.area { false } else { true }
-    // Of those found, some may have left since.
-    let hasMore = isArea && hits.count == limit
-    return .drivers(DriverList(drivers: reports, more: hasMore ? max(0, matches - reports.count) : 0))
+    // Not less the reports: of the hits some may have left since.
+    return .drivers(DriverList(drivers: reports, more: isArea ? matches - hits.count : 0))
   }
 
   // MARK: Searching
