@@ -135,6 +135,10 @@ private struct Drive {
     #expect(!drive.follower.isOff && drive.follower.isPlaced)
     for step in 0..<3 { drive.fix(440 + Double(step) * 40, 60, speed: nil) }
     #expect(drive.follower.isOff)
+    // For long they say that its place on the line is not known.
+    var long = Drive(try route([(0, 0), (5000, 0)]))
+    for step in 0..<20 { long.fix(Double(step) * 40, 60, accuracy: 26) }
+    #expect(!long.follower.isPlaced && !long.follower.isOff)
   }
 
   @Test("after a short cut, and after a restart in the middle, the driver is found again where it is")

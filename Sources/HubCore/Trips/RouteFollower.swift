@@ -25,6 +25,8 @@ struct RouteFollower {
   private static let confirmMeters = 20.0
   /// The odometer may be wrong by this part of what it shows, or by `aheadMeters`.
   private static let odometerPart = 0.1
+  /// Metres without a match, after which inaccurate fixes off the line count, too.
+  private static let lostMeters = 300.0
 
   let path: RoutePath
   /// Metres of the route that are behind the driver.
@@ -60,11 +62,9 @@ struct RouteFollower {
     let isMoving = position.speed.map { $0 >= Odometer.movingSpeed } ?? true
     let isExact = position.accuracy <= rules.offRouteMeters
     var off = advance(position.coordinate, drivenMeters: drivenMeters, ground, rules)
+    if off == nil, isMoving, isExact || drivenMeters - driven > RouteFollower.lostMeters { misplaced += 1 }
     guard isExact else { return }
-    if off == nil {
-      if isMoving { misplaced += 1 }
-      off = search(position, drivenMeters: drivenMeters, ground, rules)
-    }
+    if off == nil { off = search(position, drivenMeters: drivenMeters, ground, rules) }
     if isOff {
       returns = off.map { $0 <= rules.onRouteMeters } ?? false ? returns + 1 : 0
       if returns >= rules.onRouteFixes { (isOff, strays) = (false, 0) }

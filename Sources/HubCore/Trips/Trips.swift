@@ -285,6 +285,7 @@ struct Trips: ~Copyable {
   /// For a message of several fixes of a trip; see `TripLegs`.
   mutating func holdETA() { legs.holdETA() }
   mutating func releaseETA(of trip: Int) -> PublishedETA? { legs.releaseETA(of: &slab[trip]) }
+
   // MARK: Notes
 
   /// Sets the index of the trip's channel; nil for none.
