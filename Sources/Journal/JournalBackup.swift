@@ -1,11 +1,11 @@
 // A copy of a journal that a hub can start from, made while another hub writes it.
 //
 // Nothing is locked and nothing waits. All files are opened first, the newest snapshot before the segments: those that
-// retention deletes afterwards stay readable. Segments that the snapshot covers are copied as they are, damaged or not:
-// no start reads them. Of those behind it the valid groups are copied, of the newest one up to its last complete group.
-// So the copy has everything that was stored when it began, and is what a crash at some later
-// moment would have left; but for the mark by which a hub that starts from it begins a new epoch, since the one that
-// was copied goes on to use the numbers behind it.
+// retention deletes afterwards stay readable. Segments that the snapshot covers are copied as they are, also with
+// damaged groups: no start reads them (but one of another version ends the copy). Of those behind it the valid groups
+// are copied, of the newest one up to its last complete group. So the copy has everything that was stored when it
+// began, and is what a crash at some later moment would have left; but for the mark by which a hub that starts from it
+// begins a new epoch, since the one that was copied goes on to use the numbers behind it.
 import Glibc
 import HubSystem
 
@@ -179,7 +179,7 @@ public struct JournalBackup: Sendable, Equatable {
     }
   }
 
-  /// Copies a file that no longer grows.
+  /// Copies a snapshot, or a segment that it covers: these no longer grow.
   private mutating func copyWhole(_ source: Opened, to target: any JournalFiles) throws(JournalError) {
     let size = try inFile(source.name.name) { () throws(SystemError) in try source.file.size() }
     try copy(source, to: target, bytes: size)

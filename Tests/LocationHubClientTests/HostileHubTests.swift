@@ -96,6 +96,17 @@ import Testing
     #expect(try client.takeWritten().count { $0.type == "location_update" } == 3)
   }
 
+  @Test("limits below and above their ranges are the nearest within")
+  func ranges() {
+    var limits = ClientLimits()
+    #expect(limits.inRange == limits)
+    (limits.messageBytes, limits.handshakeBytes, limits.refusalTextBytes) = (-1, 0, -1)
+    #expect(limits.inRange.messageBytes == 0 && limits.inRange.handshakeBytes == 1)
+    #expect(limits.inRange.refusalTextBytes == 0)
+    (limits.messageBytes, limits.handshakeBytes) = (.max, .max)
+    #expect(limits.inRange.messageBytes == Int(Int32.max) && limits.inRange.handshakeBytes == 65_535)
+  }
+
   @Test("settings of an app outside their ranges end nothing", arguments: [0, -1, .min, .max])
   func settings(number: Int) throws {
     var limits = ClientLimits()
@@ -154,7 +165,7 @@ import Testing
     let first = try silent.listen(try #require(SocketAddress(host: "127.0.0.1", port: 0)))
     let nobody = try #require(SocketAddress(host: "127.0.0.1", port: 1))
     let request = SideRequest(
-      hub: try HubURL("wss://hub.example"), method: "GET", target: "/v1", authorization: nil, body: [], seconds: 0.4)
+      hub: try HubURL("wss://hub.example"), method: "GET", target: "/v1", authorization: nil, body: [], seconds: 4)
     let outcome = await withCheckedContinuation { continuation in
       LoopRequest.send(request, trusting: .system) { _ in
         .success([first, nobody])
