@@ -167,13 +167,12 @@ class Fleet {
   /** Where too many are in view, or too much, they are counted by cell. */
   #crowd() {
     const box = this.#shown, isWide = box.area > widest, all = this.#sum?.all;
-    if (!this.#cells && (isWide || all > crowded)) this.#cells = hub.counts(box);
-    if (this.#cells && !isWide && all <= roomy) {
-      this.#cells.close();
+    if (isWide || all > crowded) this.#cells ??= hub.counts(box);
+    else if (all <= roomy) {
+      this.#cells?.close();
       this.#cells = undefined;
     }
-    const inView = this.#cells ? this.#counted : all;
-    this.#isCrowded = isWide || inView > (this.#isCrowded ? roomy : crowded);
+    this.#isCrowded = isWide || (this.#cells ? this.#counted : all) > (this.#isCrowded ? roomy : crowded);
     if (this.#isCrowded) {
       this.#view?.close();
       this.#view = undefined;
@@ -250,8 +249,7 @@ class Fleet {
       if (step) {
         this.#active = Math.max(0, Math.min(this.#ids.length - 1, this.#active + step));
         const top = this.#active * rowHeight;
-        if (top < list.scrollTop) list.scrollTop = top;
-        if (top + rowHeight > list.scrollTop + list.clientHeight) list.scrollTop = top + rowHeight - list.clientHeight;
+        list.scrollTop = Math.min(top, Math.max(list.scrollTop, top + rowHeight - list.clientHeight));
         this.#paint();
       } else if (event.key === 'Enter' || event.key === ' ') this.#choose(this.#active);
       else return;
@@ -299,9 +297,9 @@ class Fleet {
       this.#order = [...drivers.keys()].sort(this.#collator.compare);
     }
     const fits = driver => this.#shows(driver)
-      && [driver.driverId, driver.tripId].some(id => !text || id?.toLowerCase().includes(text));
+      && [driver.driverId, driver.tripId].some(id => id?.toLowerCase().includes(text));
     const known = this.#order.map(id => drivers.get(id)), all = text ? known : known.filter(isInView);
-    const isIt = driver => [driver.driverId, driver.tripId].some(id => text && id?.toLowerCase() === text);
+    const isIt = driver => [driver.driverId, driver.tripId].some(id => id?.toLowerCase() === text);
     const elsewhere = this.#found.filter(({ driverId }) => !drivers.has(driverId));
     this.#ids = [...new Map([...this.#found.filter(isIt), ...all.filter(isIt), ...all.filter(fits), ...elsewhere]
       .map(driver => [driver.driverId, driver])).values()];

@@ -55,12 +55,12 @@ export class LiveMap {
   picked() {}
 
   #measure() {
-    const { clientWidth, clientHeight } = this.#moving, ratio = Math.min(devicePixelRatio || 1, 2);
-    Object.assign(this, { width: clientWidth, height: clientHeight });
+    const { clientWidth: width, clientHeight: height } = this.#moving, ratio = Math.min(devicePixelRatio || 1, 2);
+    Object.assign(this, { width, height });
     this.#ratio = ratio;
     const set = (canvas, extra) => {
-      canvas.width = (clientWidth + extra) * ratio;
-      canvas.height = (clientHeight + extra) * ratio;
+      canvas.width = (width + extra) * ratio;
+      canvas.height = (height + extra) * ratio;
     };
     set(this.#moving, 0);
     set(this.#still, 2 * margin);
@@ -89,7 +89,7 @@ export class LiveMap {
 
   /** What is shown, and `part` of it on each side. */
   box(part = 0) {
-    const [dx, dy] = [this.width * part, this.height * part];
+    const dx = this.width * part, dy = this.height * part;
     const [west, east] = this.width + 2 * dx < this.scale ? [this.xAt(-dx), this.xAt(this.width + dx)] : [0, 1 - 1e-9];
     const [north, south] = [this.yAt(-dy), this.yAt(this.height + dy)].map(latitudeOf);
     return { west: longitudeOf(west), south, east: longitudeOf(east), north };
@@ -313,13 +313,8 @@ export class LiveMap {
   }
 
   #image(url) {
-    let image = this.#images.get(url);
-    if (!image) {
-      image = new Image();
-      image.onload = () => this.redraw();
-      image.onerror = () => this.#images.delete(url);
-      image.src = url;
-    }
+    const image = this.#images.get(url) ?? Object.assign(new Image(), { src: url,
+      onload: () => this.redraw(), onerror: () => this.#images.delete(url) });
     this.#images.delete(url);
     this.#images.set(url, image);
     return image;
