@@ -341,13 +341,16 @@ test('a map takes in what cells say by the rules of areas.md', async () => {
 test("a driver's age on a map is no phone's to say: while fixes come, the least that they take is its clock's error",
   async () => {
   const { socket, view, clock } = await watching();
-  const say = (driverId, timestamp, more) => socket.say('area_update', { channel: 'area:a1', cell: 'a1', tick: 1,
+  let tick = 0;
+  const say = (driverId, timestamp, more) => socket.say('area_update', { channel: 'area:a1', cell: 'a1', tick: ++tick,
     full: false, left: [], drivers: [{ driverId, latitude: 48, longitude: 11, status: 'available', timestamp }],
     ...more });
   const age = (id, driver = view.drivers.get(id)) => driver.age + (clock.now() - driver.published) / 1000;
   const parked = clock.now() - 70_000;
   await say('parked', parked, { full: true });
   assert.equal(age('parked'), 70, 'at first there is nothing but its clock');
+  await say('beside', parked, { tick });
+  assert.equal(age('beside'), 70, 'nor with the other drivers of a cell that is said in several messages');
   for (const [id, off] of [['right', 0], ['slow', -300_000], ['fast', 300_000]]) {
     for (const delay of [900, 400, 700]) {
       await clock.pass(1000);

@@ -38,16 +38,17 @@ export function updated(type, update, channels, changed) {
 }
 
 /** What a cell says of a driver counts until another cell shows it. */
-function moved(view, { cell, full, drivers, left, more = 0 }) {
+function moved(view, { cell, tick, full, drivers, left, more = 0 }) {
   if (!view.cells?.has(cell)) return false;
   const named = new Set(full ? drivers.map(({ driverId }) => driverId) : left);
   for (const [id, driver] of view.drivers) {
     if (driver.cell === cell && named.has(id) !== !!full) view.drivers.delete(id);
   }
+  if (full) view.full = cell + tick;   // of one tick's messages the first is
   for (const driver of drivers) {
     const before = view.drivers.get(driver.driverId), took = driver.published - driver.timestamp;
     // The least that new fixes take is by how much the phone's clock is off, where it is off by over 2 s.
-    const isNew = before ? driver.timestamp > before.timestamp : !full;
+    const isNew = before ? driver.timestamp > before.timestamp : view.full !== cell + tick;
     const off = isNew && (driver.timeSource || !(took > before?.off)) ? took : before?.off;
     const age = Math.max(0, Math.abs(off) > 2000 ? took - off : took) / 1000;
     view.drivers.set(driver.driverId, Object.assign(driver, { cell, off, age }));
