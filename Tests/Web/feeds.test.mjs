@@ -370,6 +370,18 @@ test("a driver's age on a map is no phone's to say: while fixes come, the least 
   await clock.pass(1000);
   await say('slow', clock.now() - 500);
   assert.equal(age('slow'), 0.5, 'a clock that was set right');
+  for (const delay of [900, 400]) {
+    await clock.pass(1000);
+    await say('ahead', clock.now() + 30_000 - delay);
+  }
+  await clock.pass(40_000);
+  await say('ahead', clock.now() - 5000);
+  assert.equal(age('ahead'), 34.6, 'after 5 s it may be a late one by the clock of before');
+  await say('ahead', clock.now() - 500);
+  assert.equal(age('ahead'), 0.5, 'a clock that was ahead and was set right');
+  await clock.pass(60_000);
+  await say('ahead', clock.now() - 40_000);
+  assert.equal(age('ahead'), 40, 'is right from then on');
   await say('parked', clock.now() - 20_000);
   assert.equal(age('parked'), 0, 'its clock is 20 s slow, as its next fix shows');
 });

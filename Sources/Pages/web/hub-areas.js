@@ -47,9 +47,9 @@ function moved(view, { cell, tick, full, drivers, left, more = 0 }) {
   if (full) view.full = cell + tick;   // of one tick's messages the first is
   for (const driver of drivers) {
     const before = view.drivers.get(driver.driverId), took = driver.published - driver.timestamp;
-    // The least that new fixes take is by how much the phone's clock is off, where it is off by over 2 s.
+    // The least that new fixes take is by how much the phone's clock is off; up to 2 s either way it is right.
     const isNew = before ? driver.timestamp > before.timestamp : view.full !== cell + tick;
-    const off = isNew && (driver.timeSource || !(took > before?.off)) ? took : before?.off;
+    const off = isNew && (driver.timeSource || !(took > before?.off && Math.abs(took) > 2000)) ? took : before?.off;
     const age = Math.max(0, Math.abs(off) > 2000 ? took - off : took) / 1000;
     view.drivers.set(driver.driverId, Object.assign(driver, { cell, off, age }));
   }
