@@ -1055,6 +1055,27 @@ test('the rider\'s map keeps a zoom by hand, and else never loses the car', opti
   await close(page, /favicon|Failed to load resource/);
 });
 
+test('the rider\'s map stands while the car drives on it', options, async t => {
+  const { make, open, own } = await ride(t), token = await make('rider', 'P1', '--trip', 'R1');
+  for (const [up, right] of [[5000, 0], [0, 5000]]) {
+    const page = await open('/hub.js');
+    await page.rewrite('/map.js', text => text.replace('fit(places, box) {', '$& window.fits++;'));
+    await page.before('window.fits = window.positions = 0');
+    await hears(page, `({ type, payload }) => {
+      const trip = payload.trip ?? payload;
+      if (trip.dropoff) Object.assign(trip.dropoff, { latitude: ${home.latitude + north(up)},
+        longitude: ${home.longitude + east(right)} });
+      if (type === 'driver_location') window.positions++;
+    }`);
+    await page.go(`${own.http}/track/R1#token=${token}`);
+    await until('a way', async () => /to dropoff/.test(await page.text('eta')));
+    const [positions, fits] = await page.value('[positions, fits]');
+    await page.until(`positions >= ${positions + 5}`);
+    assert.ok(await page.value('fits') <= fits + 1, 'for five positions');
+    await close(page, /favicon|Failed to load resource/);
+  }
+});
+
 /** From the next `go` on: an ETA that is past while `isPast`; no position any more but an end of them once `isGone`. */
 const goneAndPast = page => hears(page, message => {
   const { type, payload } = message;

@@ -9,7 +9,7 @@ const tripId = decodeURIComponent(location.pathname.split('/').filter(Boolean).a
 const token = takeToken(localStorage, tokenKey), marker = new Marker(), arrows = new Arrows();
 let trip, eta, route, position, about = {}, isByHand = false, isOffline = false, isDirty = true, cardHeight;
 
-const map = new LiveMap(), nearEdge = 30;   // px
+const map = new LiveMap(), nearEdge = 20;   // px, less than `fit` leaves
 map.moved = hand => {
   isByHand ||= hand;
   map.showScale();
