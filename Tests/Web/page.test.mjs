@@ -343,6 +343,7 @@ test('search by driver and by trip, and the chips as a filter', options, async (
 test('who is found elsewhere is asked for again, and is followed from where it is now', options, async () => {
   const page = await open('/hub.js');
   let age = 50;
+  await page.rewrite('/app.js', text => text.replace('searchMs = 5000', 'searchMs = 500'));
   await page.rewrite('/v1/drivers', text => text.replace(/"age":[\d.]+/g, `"age":${age}`));
   await hears(page, message => {
     if (/^(area_update|driver_location)$/.test(message.type)) message.type = 'nothing';
@@ -357,10 +358,13 @@ test('who is found elsewhere is asked for again, and is followed from where it i
   await says(/now$/);
   age = 50;
   await says(/5\d s ago$/);
+  page.lost.add('/v1/drivers');
+  await until('two questions that fail', () => page.faults.filter(fault => /v1.drivers/.test(fault)).length > 1);
+  assert.match(await row(page, 'taxi-2'), /5\d s ago$/, 'what was found stays');
   await page.key('Enter');
   await follows(page, 'taxi-2');
   await until('its place of now', async () => /Position\n(now|\d s ago)/.test(await page.text('facts')));
-  await close(page, /favicon/);
+  await close(page, /favicon|Failed to load resource/);
 });
 
 test('what a map needs and did not get comes with the next connection; until then no number is shown', options,
@@ -937,18 +941,27 @@ test('a map that waits for a token asks for nothing meanwhile', options, async t
     rmSync(folder, { recursive: true, force: true });
   });
   const page = await browser.open(`${closed.http}/hub.js`);
-  await page.rewrite('/app.js', text => text.replace('fencesMs = 5000', 'fencesMs = 10'));
+  await page.rewrite('/app.js', text => text.replace('fencesMs = 5000', 'fencesMs = 10')
+    .replace('searchMs = 5000', 'searchMs = 10'));
   await page.go(`${closed.http}/`);
+  await until('the field', () => page.shown('token'));
+  await page.value(`{
+    const query = document.getElementById('query');
+    query.value = 'taxi';
+    query.oninput();
+  }; 0`);
   await page.until('performance.now() > 4000');
   const token = await run('token', '--key', key, '--role', 'ops', '--sub', 'O1');
   await page.value(`document.getElementById('token-text').value = '${token}'`);
   await page.click('#token button');
   await live(page);
-  const asked = () => page.value(`performance.getEntriesByType('resource')
-    .filter(({ name }) => name.includes('/v1/fences')).map(({ startTime }) => startTime)`);
-  const [first] = await until('fences', async () => (await asked()).length && asked());
-  await page.until(`performance.now() > ${first + 500}`);
-  assert.ok((await asked()).filter(time => time < first + 500).length <= 2, 'at once, and with the next second');
+  for (const what of ['/v1/fences', 'search=taxi']) {
+    const asked = () => page.value(`performance.getEntriesByType('resource')
+      .filter(({ name }) => name.includes('${what}')).map(({ startTime }) => startTime)`);
+    const [first] = await until(what, async () => (await asked()).length && asked());
+    await page.until(`performance.now() > ${first + 500}`);
+    assert.ok((await asked()).filter(time => time < first + 500).length <= 2, 'at once, and with the next second');
+  }
   await close(page, /favicon|Failed to load resource/);
 });
 

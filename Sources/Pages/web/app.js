@@ -104,7 +104,7 @@ class Fleet {
   #pick;
   #markers = new Markers(); #arrows = new Arrows(); #known = new Set();
   #sum; #view; #shown; #whole; #cells; #moved = 0; #later; #isCrowded = false; #visible = 0; #found = []; #asking;
-  #asked; #order = []; #ids = []; #rows = []; #active = -1; #chips = {};
+  #asked = 0; #order = []; #ids = []; #rows = []; #active = -1; #chips = {};
   #ended; #collator = new Intl.Collator('en', { numeric: true });
 
   constructor(pick) {
@@ -281,12 +281,12 @@ class Fleet {
   }
   async #ask() {
     const text = $('query').value.trim(), trip = this.trips.get(text);
+    if (!text || isGone()) return;
     this.#asked = hub.now();
-    if (!text) return;
     const [page, driver] = await Promise.all([
-      hub.find({ search: text, limit: 500 }).catch(() => ({ drivers: [] })),
+      hub.find({ search: text, limit: 500 }).catch(() => 0),
       trip?.driverId && hub.getDriver(trip.driverId).catch(() => 0)]);
-    if ($('query').value.trim() !== text) return;
+    if (!page || $('query').value.trim() !== text) return;
     this.#found = [...driver ? [{ ...driver, tripId: text }] : [], ...page.drivers];
     this.#list(hub.now());
   }
