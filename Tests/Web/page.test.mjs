@@ -1144,6 +1144,67 @@ test('an ETA goes when it is past or the position is old, and both pages say tha
     await close(room, /favicon|Failed to load resource/);
   });
 
+test('a driver that is offline stays so on both pages when its last position comes again', options, async t => {
+  const { own, make, driver, open } = await ride(t);
+  const page = await open('/hub.js'), room = await browser.open(`${own.http}/hub.js`);
+  for (const each of [page, room]) await holdSocket(each);
+  await hears(page, ({ type, payload }) => {
+    if (type === 'subscribed') window.answers = [...window.answers ?? [], payload];
+  });
+  await hears(room, message => {
+    const { type, payload } = message;
+    if (type === 'subscribed' && payload.channel === 'driver:D1') window.answers = [...window.answers ?? [], payload];
+    if (/^(area_update|driver_location)$/.test(type)) message.type = 'nothing';
+  });
+  await room.rewrite('/v1/drivers', text => text.replaceAll('"online":true', '"online":false'));
+  /** Where it says how old the position is, the second after the last answer. */
+  const next = async (which, id) => {
+    const before = await which.text(id);
+    return until('the next second', async () => await which.text(id) !== before && which.text(id));
+  };
+  /** What its feed says. */
+  const goneOffline = which => which.value(`{
+    const [{ channel, sequence }] = answers;
+    socket.onmessage({ data: JSON.stringify({ type: 'notification', timestamp: Date.now(), messageId: 'n',
+      payload: { channel, kind: 'driver_offline', sequence: sequence + 1, title: 'a', body: 'b' } }) });
+  }; 0`);
+  /** The connection breaks; with the next one the last position comes, since the hub does not know that event. */
+  const again = async which => {
+    const { length } = await which.value('answers');
+    await which.value(`socket.onclose({ code: 1001, reason: 'bye' })`);
+    await which.until(`answers.length > ${length}`);
+    const { snapshot } = await which.value('answers.at(-1)');
+    assert.ok(snapshot?.position?.timestamp > 0);
+  };
+
+  await page.go(`${own.http}/track/R1#token=${await make('rider', 'P1', '--trip', 'R1')}`);
+  await until('an ETA', async () => /to dropoff/.test(await page.text('eta')));
+  await driver.stop();
+  await until('its last position', async () => /^Position \d+ s ago/.test(await page.text('age')));
+  await goneOffline(page);
+  const isOffline = /^Your driver is offline: last seen \d+ s ago$/;
+  await until('it to be offline', async () => isOffline.test(await page.text('age')));
+  await again(page);
+  assert.match(await next(page, 'age'), isOffline);
+  await close(page, refusals);
+
+  await room.go(`${own.http}/#token=${await make('ops', 'O1')}`);
+  await live(room);
+  await room.key('/');
+  await room.type('D1');
+  await until('it', async () => (await rows(room)).length === 1);
+  await room.key('Enter');
+  await follows(room, 'D1');
+  await room.until('window.answers');
+  await next(room, 'facts');
+  assert.match(await room.text('what'), /^Offline/);
+  await goneOffline(room);
+  await again(room);
+  await next(room, 'facts');
+  assert.match(await room.text('what'), /^Offline/);
+  await close(room, refusals);
+});
+
 const canShare = !skip && (await run('serve', '--help')).includes('--token-sign-key');
 const shares = skip || (canShare ? false : 'the hub shares no trips');
 test('a link that was shared shows the ride under another name, until it is revoked', { ...options, skip: shares },

@@ -533,8 +533,8 @@ class Follow {
 
   #place(position) {
     const { latitude, longitude, timestamp, speed } = position, last = this.#track.at(-1)?.[2] ?? 0;
-    const { status, vehicleType } = this.#position ?? {};   // as first seen
-    this.#position = { status, vehicleType, ...position };
+    const { status, vehicleType, online } = this.#position ?? {};   // as first seen
+    this.#position = { status, vehicleType, ...timestamp <= last && { online }, ...position };
     this.#marker.push(position);
     if (timestamp > last) this.#track.push([latitude, longitude, timestamp, speed]);
     if (this.#track.length > keptPlaces) this.#track.splice(0, keptPlaces / 10);

@@ -87,8 +87,8 @@ feed.on('ended', reason => {
 });
 function located(next) {
   const isFirst = !position;
+  isOffline &&= next.timestamp <= position?.timestamp;   // the last one comes again with each connection
   position = next;
-  isOffline = false;
   marker.push(next);
   isDirty = true;
   map.project(next.latitude, next.longitude);
