@@ -1031,6 +1031,11 @@ test('the rider\'s page: to the end of the trip; another trip; expired', options
   await until('a word', async () => /has expired/.test(await expired.text('over')));
   await close(expired, refusals);
 
+  // One that was copied with what stood behind it, which no socket takes.
+  const longer = await open(`/track/R1#token=${token})`);
+  await until('a word', async () => /This link has ended/.test(await longer.text('over')));
+  await close(longer);
+
   // What says nothing of the link does not end it.
   await holdSocket(page);
   await page.go(`${own.http}/track/R1`);

@@ -62,7 +62,7 @@ const words = { ...moves, requested: 'Looking for a driver', accepted: 'Your dri
 
 const hub = new Hub(hubURL(), { token });
 hub.on('state', ({ is, reason }) => {
-  if (is === 'closed' && reason.cause !== 'us') if (/^4?401$/.test(reason.code)) refused(); else failed();
+  if (is === 'closed' && reason.cause !== 'us') if (/^4?401$/.test(reason.code ?? 401)) refused(); else failed();
   if (is === 'live') followRelease(about);
 });
 const feed = hub.trip(tripId);
