@@ -131,11 +131,9 @@ struct SubscriptionList {
     return true
   }
 
-  /// A numbered event: the next one is delivered; an old one is dropped, as is one of a subscription before this one,
-  /// which has no answer yet; one too far ahead requests those between.
+  /// A numbered event: the next one is delivered; an old one is dropped; one too far ahead requests those between.
   mutating func event(_ channel: Channel, sequence: UInt64, now: Int64, limits: ClientLimits) -> Verdict {
-    guard let index = find(channel) else { return .deliver }
-    guard let resume = list[index].resume else { return .drop }
+    guard let index = find(channel), let resume = list[index].resume else { return .deliver }
     if sequence <= resume.since { return .drop }
     guard sequence == resume.since + 1 else {
       noteGap(index, now, limits)
