@@ -220,6 +220,9 @@ extension BinaryInput {
     return word
   }
 
+  /// A keyword that its message is good without: nil where it is unknown.
+  mutating func knownKeyword<W: WireEnum>(_ key: JSONKey) throws(ValidationError) -> W? { W(rawValue: try byte(key)) }
+
   /// A part that its message is good without: nil where a keyword in it is unknown.
   mutating func knownPart<T>(
     _ read: (inout BinaryInput) throws(ValidationError) -> T

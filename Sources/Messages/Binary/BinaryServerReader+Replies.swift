@@ -17,7 +17,7 @@ extension BinaryServerReader {
       return .sampling(
         SamplingAdvice(
           interval: try input.nonNegative(.interval), minDistance: try input.nonNegative(.minDistance),
-          reason: try input.knownPart { (input) throws(ValidationError) in try input.keyword(.reason) }))
+          reason: try input.knownKeyword(.reason)))
     case .error: return .error(try input.errorReply())
     case .result: return .result(try input.resultReply())
     case .etaUpdate, .tripUpdate, .notification, .areaUpdate, .names, .rawFix, .countsUpdate, .stats, .offer,
@@ -112,7 +112,7 @@ extension BinaryInput {
     let hasReplyTo = try byte(.replyTo) & 0x01 != 0
     return Unsubscribed(
       replyTo: hasReplyTo ? try messageID(.replyTo) : nil, channel: try channel(),
-      reason: try knownPart { (input) throws(ValidationError) in try input.keyword(.reason) })
+      reason: try knownKeyword(.reason))
   }
 
   fileprivate mutating func ack() throws(ValidationError) -> Ack {
@@ -148,9 +148,7 @@ extension BinaryInput {
     let flags = try byte(.replyTo)
     if flags & 0x01 != 0 { error.replyTo = try messageID(.replyTo) }
     if flags & 0x02 != 0 { error.retryAfter = try nonNegative(.retryAfter) }
-    if flags & 0x04 != 0 {
-      error.status = try knownPart { (input) throws(ValidationError) in try input.keyword(.status) }
-    }
+    if flags & 0x04 != 0 { error.status = try knownKeyword(.status) }
     return error
   }
 
