@@ -11,8 +11,8 @@ struct Trips: ~Copyable {
   private var slab = Slab<Trip>()
   private var ids = IndexTable()
   private var order = CreationOrder()
-  private var riders = TripsOfRiders()
-  private var routes = RouteBytes()
+  private var riders = SumByBeginner()
+  private var routes = SumByBeginner()
   private var active: ActiveTrips
   private(set) var legs: TripLegs
   /// Unfinished lists.
@@ -121,14 +121,14 @@ struct Trips: ~Copyable {
     slab[trip].take(report, rider: rider, driver: driver)
     countRoute(of: trip)
     slab[trip].note(move)
-    if let rider, role == .rider { riders.add(riderHash(rider)) }
+    if let rider, role == .rider { riders.add(1, of: riderHash(rider)) }
     return TripStep(
       trip: trip, update: slab[trip].update(from: nil, at: report.location), isNew: true, isClaimed: driver != nil)
   }
 
-  /// Counts a trip's route, which was of `old` bytes before.
-  private mutating func countRoute(of trip: Int, before old: Int = 0) {
-    routes.add(slab[trip].routeBytes - old, of: slab[trip].routeHolder, seed: seed)
+  /// Counts a trip's route, `sign` 1, or no longer, −1.
+  private mutating func countRoute(of trip: Int, _ sign: Int = 1) {
+    routes.add(sign * slab[trip].routeBytes, of: slab[trip].routeHolder?.hashValue(seed: seed))
   }
 
   private func riderHash(_ id: Identifier) -> UInt64 { Actor(role: .rider, id: id).hashValue(seed: seed) }
@@ -216,7 +216,7 @@ struct Trips: ~Copyable {
         message: "\(actor.role.name) \(actor.id) may not request trip \(report.tripID) for these parties")
     }
     if actor.role == .driver { try checkLimit(of: beginner, counting: &counters) }
-    if actor.role == .rider, riders.count(of: riderHash(actor.id)) >= limits.tripsPerRider {
+    if actor.role == .rider, riders.part(of: riderHash(actor.id)) >= limits.tripsPerRider {
       counters.count(.tripsPerRider)
       throw ErrorReply(
         code: .rateLimited,
@@ -246,14 +246,14 @@ struct Trips: ~Copyable {
     }
     let status = slab[trip].status
     guard status < .arrivedDestination else {
-      throw ErrorReply(
-        invalidIn: status, "a trip in \(status.name) can no longer be changed")
+      throw ErrorReply(invalidIn: status, "a trip in \(status.name) can no longer be changed")
     }
-    let before = slab[trip].routeBytes
     try routes.check(
-      change.route, insteadOf: before, of: slab[trip].routeHolder, seed: seed, limits, counting: &counters)
+      change.route, insteadOf: slab[trip].routeBytes, of: slab[trip].routeHolder, seed: seed, limits,
+      counting: &counters)
+    countRoute(of: trip, -1)
     let update = slab[trip].take(change, at: time)
-    countRoute(of: trip, before: before)
+    countRoute(of: trip)
     // Nothing to remember: a repetition changes nothing again.
     guard update.isChange else { return .unchanged(showing: nil) }
     slab[trip].noteHeard(at: now.uptime)
@@ -356,8 +356,8 @@ struct Trips: ~Copyable {
 
   mutating func remove(_ trip: Int) {
     legs.end(&slab[trip])
-    if let rider = slab[trip].riderID, slab[trip].begunBy == .rider { riders.remove(riderHash(rider)) }
-    routes.add(-slab[trip].routeBytes, of: slab[trip].routeHolder, seed: seed)
+    if let rider = slab[trip].riderID, slab[trip].begunBy == .rider { riders.add(-1, of: riderHash(rider)) }
+    countRoute(of: trip, -1)
     let (id, changed) = (slab[trip].id, slab[trip].changed)
     ids.remove(hash: hash(id), index: trip)
     order.remove(slab[trip].number)
@@ -369,7 +369,7 @@ struct Trips: ~Copyable {
   mutating func load(_ durable: DurableTrip, at uptime: Int64) -> Bool {
     if let known = find(durable.id) {
       guard slab[known].number == durable.number else { return false }
-      routes.add(-slab[known].routeBytes, of: slab[known].routeHolder, seed: seed)
+      countRoute(of: known, -1)
       slab[known].take(durable, now: uptime)
       countRoute(of: known)
       return true
@@ -378,7 +378,7 @@ struct Trips: ~Copyable {
     ids.insert(hash: hash(durable.id), index: trip)
     order.insert(durable.number, trip: trip)
     order.restore(newestNumber: durable.number)
-    if let rider = durable.riderID, durable.begunBy == .rider { riders.add(riderHash(rider)) }
+    if let rider = durable.riderID, durable.begunBy == .rider { riders.add(1, of: riderHash(rider)) }
     countRoute(of: trip)
     return true
   }
