@@ -77,13 +77,10 @@ public struct HubCounters: Sendable, Equatable {
 
   /// driver_location publications: one for each accepted fix.
   public var positionsPublished: UInt64 = 0
-  public var eventsPublished: UInt64 = 0
   /// ETAs that were worth publishing, with or without subscribers.
   public var etaUpdates: UInt64 = 0
   /// Routes beyond the limit: their trips' ETAs are direct.
   public var routesNotFollowed: UInt64 = 0
-  /// Publications handed to outlets: one for each channel and outlet with a subscriber.
-  public var deliveries: UInt64 = 0
   public var tripMoves: UInt64 = 0
   /// Refused changes among them.
   public var tripMovesRefused: UInt64 = 0
@@ -101,9 +98,8 @@ public struct HubCounters: Sendable, Equatable {
   /// its share, by `ShareLimit.rawValue`.
   public var tableLimitHits = [UInt64](repeating: 0, count: HubTable.allCases.count)
   public var shareLimitHits = [UInt64](repeating: 0, count: ShareLimit.allCases.count)
-  /// Outputs that wait for the journal, and the answers among them.
+  /// Outputs that wait for the journal.
   public var heldForStorage = 0
-  public var answersHeld = 0
   /// Requests refused, and presence events not published, because nothing could be stored.
   public var refusedForStorage: UInt64 = 0
   public var eventsNotStored: UInt64 = 0
@@ -130,21 +126,23 @@ public struct HubCounters: Sendable, Equatable {
   public var searchesContinued: UInt64 = 0
   public var searchesRefused: UInt64 = 0
 
-  /// Present entries, by `HubTable.rawValue`; computed by `Hub.shownCounters` alone.
-  public var tableEntries = [Int](repeating: 0, count: HubTable.allCases.count)
-
-  // Present sizes.
+  // What tables know, set by `Hub.shownCounters` alone.
+  /// Present entries, by `HubTable.rawValue`.
+  public private(set) var tableEntries = [Int](repeating: 0, count: HubTable.allCases.count)
+  public var driversOnline = 0
   /// Fixes in batches that wait for their turn or for the journal.
   public var fixesWaiting = 0
-  public var drivers = 0
-  public var driversOnline = 0
-  public var trips = 0
-  public var channels = 0
-  public var eventsKept = 0
+  /// Answers among the outputs that wait for the journal.
+  public var answersHeld = 0
+  public var eventsPublished: UInt64 = 0
+  /// Publications handed to outlets: one for each channel and outlet with a subscriber.
+  public var deliveries: UInt64 = 0
 
   public init() {}
 
-  mutating func set(_ table: HubTable, _ entries: Int) { tableEntries[Int(table.rawValue)] = entries }
+  package mutating func set(_ table: HubTable, _ entries: Int) { tableEntries[Int(table.rawValue)] = entries }
+  /// Present entries of a table, of counters that `Hub.shownCounters` gave.
+  public func entries(_ table: HubTable) -> Int { tableEntries[Int(table.rawValue)] }
   mutating func count(full table: HubTable) { tableLimitHits[Int(table.rawValue)] += 1 }
   mutating func count(_ limit: ShareLimit) { shareLimitHits[Int(limit.rawValue)] += 1 }
   /// How often something was refused or evicted because this table was full.

@@ -145,7 +145,7 @@ extension JournalConfiguration {
     hub.finishLoading(at: Moment(ClockReading.read()))
     hub.attachJournal(
       limit: recordLimit, startsEpoch: recovered.report.startsAnew, epoch: newEpoch, looksUp: true)
-    note(recovered.report, hub, nanoseconds: ClockReading.read().uptimeNanoseconds - began, log)
+    note(recovered.report, hub.shownCounters(), nanoseconds: ClockReading.read().uptimeNanoseconds - began, log)
     let report = recovered.report
     return WriterBox(recovered.takeWriter(), report)
   }
@@ -154,7 +154,7 @@ extension JournalConfiguration {
     do throws(RecordError) { try unsafe hub.load(records) } catch { throw InvalidPayload("\(error)") }
   }
 
-  private func note(_ report: RecoveryReport, _ hub: borrowing Hub, nanoseconds: Int64, _ log: Log) {
+  private func note(_ report: RecoveryReport, _ counters: HubCounters, nanoseconds: Int64, _ log: Log) {
     if let tail = report.tail {
       log(
         .warning, "journal_tail_cut",
@@ -170,7 +170,7 @@ extension JournalConfiguration {
     log(
       .info, "journal_read",
       [
-        "directory": directory, "trips": "\(hub.counters.trips)", "events": "\(hub.counters.eventsKept)",
+        "directory": directory, "trips": "\(counters.entries(.trips))", "events": "\(counters.entries(.events))",
         "snapshot": report.snapshot.map { "\($0)" } ?? "none",
         "groups": "\(report.groups)", "milliseconds": "\(nanoseconds / 1_000_000)",
       ])

@@ -27,7 +27,7 @@ extension Fleet {
     drives = false
     run(seconds: 4)
     for trip in trips.indices where !isUnreachable(trip) { faults += self.faults(of: trip) }
-    let tripCount = world.members.reduce(0) { $0 + $1.hub.hub.counters.trips }
+    let tripCount = world.members.reduce(0) { $0 + $1.hub.hub.shownCounters().entries(.trips) }
     if gone == nil, tripCount != trips.count {
       faults.append("\(tripCount) trips at all hubs, of \(trips.count): \(world.members.flatMap(\.conflicts))")
     }

@@ -324,7 +324,7 @@ extension Member {
 
 extension ClusterWorld {
   /// Trips at all hubs, each as often as a hub has it.
-  var trips: Int { members.reduce(0) { $0 + $1.hub.hub.counters.trips } }
+  var trips: Int { members.reduce(0) { $0 + $1.hub.hub.shownCounters().entries(.trips) } }
 
   /// A back end's `POST /v1/trips`.
   fileprivate func begin(_ trip: String, for driver: String?, at name: String, slot: UInt32) {

@@ -94,10 +94,10 @@ import Testing
     world.run(seconds: 3)
     #expect(map.drivers.count == 5)
     #expect(world["b"].hub.hub.shownCounters().hits(.guests) > 0)
-    #expect(world["b"].hub.hub.shownCounters().tableEntries[Int(HubTable.guests.rawValue)] == 5)
+    #expect(world["b"].hub.hub.shownCounters().entries(.guests) == 5)
     world["b"].inputs += map.leave()
     world.run(seconds: 2)
-    #expect(world["b"].hub.hub.shownCounters().tableEntries[Int(HubTable.guests.rawValue)] == 0)
+    #expect(world["b"].hub.hub.shownCounters().entries(.guests) == 0)
   }
 
   @Test("Cells one in the other are asked for once; when the outer one goes the inner one continues")

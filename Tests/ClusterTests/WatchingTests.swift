@@ -213,7 +213,7 @@ private final class Town {
     #expect(town.many.members.allSatisfy { $0.node.node.counters.cellsWatched == 0 })
     #expect(town.many.members.map { $0.node.node.counters.areaDriversOut } == before)
     #expect(
-      town.many.members.allSatisfy { $0.hub.hub.shownCounters().tableEntries[Int(HubTable.guests.rawValue)] == 0 })
+      town.many.members.allSatisfy { $0.hub.hub.shownCounters().entries(.guests) == 0 })
   }
 
   @Test(

@@ -124,7 +124,7 @@ final class HubIncarnation {
 
   var counters: HubCounters {
     var counters = HubCounters()
-    server.inspect { counters = $0.counters }
+    server.inspect { counters = $0.shownCounters() }
     return counters
   }
 

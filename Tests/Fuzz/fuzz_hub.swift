@@ -238,15 +238,16 @@ private struct FuzzedHub: ~Copyable {
       let outputs = hub.drain(loop)
       for output in outputs { check(output, loop) }
     }
-    let counters = hub.counters
+    let counters = hub.shownCounters()
     let ended =
       counters.fixesAccepted - counters.fixesReleased + counters.fixesHistory + counters.fixesDuplicate
       + counters.fixesHeld + counters.fixesRefused.reduce(0, +) + counters.fixesUnreadable + counters.fixesForbidden
       + counters.fixesOrphaned
     precondition(ended == counters.fixesReceived, "a fix is lost or counted twice")
     precondition(counters.positionsPublished == counters.fixesAccepted, "not one position for each fix")
-    precondition(counters.drivers <= 3 && counters.trips <= 3 && counters.channels <= 5 && counters.eventsKept <= 8)
-    precondition((0...counters.drivers).contains(counters.driversOnline))
+    precondition(counters.entries(.drivers) <= 3 && counters.entries(.trips) <= 3)
+    precondition(counters.entries(.channels) <= 5 && counters.entries(.events) <= 8)
+    precondition((0...counters.entries(.drivers)).contains(counters.driversOnline))
   }
 
   /// What ops are shown of the offers of all trips.

@@ -111,7 +111,7 @@ import Testing
     hub.fixesReceived = 12
     hub.fixesRefused[Int(Tracker.Refusal.tooFast.rawValue)] = 5
     hub.fixesAbsorbed[Int(Tracker.Refusal.gated.rawValue)] = 4
-    hub.tableEntries[Int(HubTable.events.rawValue)] = 6
+    hub.set(.events, 6)
     hub.tableLimitHits[Int(HubTable.areas.rawValue)] = 8
     hub.shareLimitHits[Int(ShareLimit.queriesPerIdentity.rawValue)] = 3
     loops[0].count(.queriesPerIdentity)

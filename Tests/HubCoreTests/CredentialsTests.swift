@@ -216,7 +216,7 @@ import Testing
     bench.begin("f4")
     let counters = bench.hub.shownCounters()
     #expect(counters.hits(.tokenFamilies) == 2 && counters.hits(.revocations) == 1)
-    #expect(counters.tableEntries[Int(HubTable.tokenFamilies.rawValue)] == 3)
+    #expect(counters.entries(.tokenFamilies) == 3)
   }
 
   @Test("revocations are listed in pages, and a new end replaces the old one")

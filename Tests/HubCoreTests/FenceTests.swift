@@ -136,7 +136,7 @@ import Testing
     bench.tick(seconds: 200)
     let gone = (0..<30).flatMap { _ in bench.pass(seconds: 86_400).all }.events(on: bench.channel("F"))
     #expect(gone.kinds == ["fence_exit"] && gone.first?.fence?.reason == .forgotten)
-    #expect(bench.hub.counters.drivers == 0 && bench.hub.fences.stays.count == 0)
+    #expect(bench.hub.shownCounters().entries(.drivers) == 0 && bench.hub.fences.stays.count == 0)
     back = bench.connect("D")
     #expect(bench.stand(back, at: center, seconds: 2).events(on: bench.channel("F")).kinds == ["fence_enter"])
   }

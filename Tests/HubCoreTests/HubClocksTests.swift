@@ -117,7 +117,7 @@ import Testing
     #expect(bench.nearby(at(52.52, 13.405), radiusMeters: 500)?.count == 0)
     let back = bench.turn(fix(bench, session, ahead: 0))
     #expect(back.codes == [.implausibleLocation] && back.notifications.map(\.kind) == [.driverOnline])
-    #expect(bench.report(of: "d")?.isOnline == true && bench.hub.counters.driversOnline == 1)
+    #expect(bench.report(of: "d")?.isOnline == true && bench.hub.shownCounters().driversOnline == 1)
     #expect(bench.nearby(at(52.52, 13.405), radiusMeters: 500)?.count == 1)
     #expect(bench.tick(seconds: 58).notifications.isEmpty)
     #expect(bench.tick(seconds: 4).notifications.map(\.kind) == [.driverOffline])

@@ -73,9 +73,9 @@ extension DurableBench {
     let bench = try DurableBench()
     bench.turn([bench.move(.rider, "R", "T", .requested), bench.move(.ops, "o", "T", .accepted)])
     bench.store()
-    #expect(bench.hub.counters.driversOnline == 0)
+    #expect(bench.hub.shownCounters().driversOnline == 0)
     let next = try DurableBench(reading: bench.submitted)
-    #expect(next.hub.drivers.find(id("D")) != nil && next.hub.counters.driversOnline == 0)
+    #expect(next.hub.drivers.find(id("D")) != nil && next.hub.shownCounters().driversOnline == 0)
   }
 
   @Test("A batch is acked when all of it is stored, over a socket and over HTTP; nobody waits for live fixes")

@@ -49,11 +49,12 @@ import Testing
     let bench = try DurableBench()
     bench.connect()
     day(bench, trips: 0..<40)
-    let (slots, channels) = (bench.hub.trips.endIndex, bench.hub.counters.channels)
+    let (slots, channels) = (bench.hub.trips.endIndex, bench.hub.shownCounters().entries(.channels))
     let eventsOfDriver = HubLimits.roomy.eventsPerChannel
     for next in 1...5 as ClosedRange<Int> {
-      #expect(bench.hub.counters.trips == 0 && bench.hub.trips.legs.count == 0)
-      #expect(bench.hub.counters.channels == channels && bench.hub.counters.eventsKept <= eventsOfDriver)
+      #expect(bench.hub.shownCounters().entries(.trips) == 0 && bench.hub.trips.legs.count == 0)
+      let counters = bench.hub.shownCounters()
+      #expect(counters.entries(.channels) == channels && counters.entries(.events) <= eventsOfDriver)
       day(bench, trips: next * 40..<(next + 1) * 40)
     }
     #expect(bench.hub.trips.endIndex == slots, "the slots of those before are used again")

@@ -50,7 +50,7 @@ extension DurableBench {
     let turn = Turn(loops: [second.turn([second.batch(times)])])
     #expect(turn.positions.count == 5 && turn.acks.isEmpty)
     #expect(second.lookups().isEmpty, "not before all that came is stored")
-    #expect(second.hub.counters.fixesWaiting == 11)
+    #expect(second.hub.shownCounters().fixesWaiting == 11)
     #expect(Turn(loops: [second.store()]).acks.isEmpty)
     let asked = second.lookups()
     // The newest, at 9 s, needs no journal.
@@ -60,7 +60,7 @@ extension DurableBench {
     #expect(Turn(loops: [second.turn([try second.answer(asked[0], reading: first.submitted)])]).acks.isEmpty)
     let acks = Turn(loops: [second.store()]).acks
     #expect(acks.map(\.batch?.accepted) == [6] && acks.map(\.batch?.duplicates) == [5])
-    #expect(second.hub.counters.fixesWaiting == 0 && second.hub.counters.fixesHistory == 1)
+    #expect(second.hub.shownCounters().fixesWaiting == 0 && second.hub.counters.fixesHistory == 1)
     #expect(second.hub.counters.fixesReceived == 12)
     let third = try DurableBench(reading: first.submitted + second.submitted, seed: 6)
     #expect(try third.state() == second.state())

@@ -193,7 +193,7 @@ import Testing
     limits.driversListedPerTurn = 2
     let bench = HubBench(limits: limits)
     for number in 0..<5 { _ = bench.connect("d\(number)", slot: UInt32(number)) }
-    func entries() -> Int { bench.hub.shownCounters().tableEntries[Int(HubTable.driverLists.rawValue)] }
+    func entries() -> Int { bench.hub.shownCounters().entries(.driverLists) }
     #expect(entries() == 0)
     bench.turn(.query(bench.session(slot: 70), .list(DriverListQuery(limit: 5))))
     #expect(entries() == 1)
@@ -216,7 +216,7 @@ import Testing
     for _ in 0..<3 { bench.pass(seconds: 86_400) }
     bench.turn(.driverDisconnected(session))
     for _ in 0..<4 { bench.pass(seconds: 86_400) }
-    #expect(bench.hub.counters.drivers == 0 && bench.ask(search)?.drivers == [])
+    #expect(bench.hub.shownCounters().entries(.drivers) == 0 && bench.ask(search)?.drivers == [])
     #expect(bench.hub.drivers.staleIndex.count == 0)
   }
 

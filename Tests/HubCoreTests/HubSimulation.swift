@@ -210,7 +210,7 @@ final class Simulation {
     try settle()
     try endFences()
     try endTrips()
-    for _ in 0..<20 where hub.counters.trips + hub.counters.drivers > 0 {
+    for _ in 0..<20 where hub.shownCounters().entries(.trips) + hub.shownCounters().entries(.drivers) > 0 {
       uptime += 86_500_000_000_000
       try hand(nil)
     }

@@ -57,7 +57,7 @@ import Testing
     let refused = bench.turn(bench.move(.rider, "R", "z-2", .requested))
     #expect(refused.codes == [.rateLimited] && refused.errors.first?.retryAfter == 60)
     #expect(refused.errors.first?.message.contains("max-trips-per-rider") == true)
-    #expect(bench.hub.counters.hits(.tripsPerRider) == 1 && bench.hub.counters.trips == 2)
+    #expect(bench.hub.counters.hits(.tripsPerRider) == 1 && bench.hub.shownCounters().entries(.trips) == 2)
     // What it has continues, ops begin trips for it, and others theirs.
     #expect(bench.turn(bench.move(.rider, "R", "z-0", .cancelled)).codes.isEmpty)
     #expect(bench.turn(bench.move(.ops, "o", "z-2", .requested, rider: "R")).codes.isEmpty)
@@ -71,11 +71,11 @@ import Testing
     var snapshot: [[UInt8]] = []
     bench.hub.writeSnapshot { snapshot.append(Array($0)) }
     let again = try DurableBench(reading: snapshot, limits: limits)
-    #expect(again.hub.counters.trips == 7)
+    #expect(again.hub.shownCounters().entries(.trips) == 7)
     #expect(Turn(loops: [again.turn([again.move(.rider, "R", "z-9", .requested)])]).codes == [.rateLimited])
     bench.tick(seconds: 62)
     for _ in 0..<3 { bench.pass(seconds: 86_400) }
-    #expect(bench.hub.counters.trips == 0)
+    #expect(bench.hub.shownCounters().entries(.trips) == 0)
     #expect(bench.turn(bench.move(.rider, "R", "z-5", .requested)).codes.isEmpty)
   }
 
@@ -106,7 +106,7 @@ import Testing
       #expect(bench.turn(bench.change(role, name, name + "3", route: small)).codes.isEmpty)
     }
     #expect(bench.hub.counters.hits(.routeBytesPerIdentity) == 4)
-    #expect(bench.hub.shownCounters().tableEntries[Int(HubTable.routeBytes.rawValue)] == 120)
+    #expect(bench.hub.shownCounters().entries(.routeBytes) == 120)
     // Of all of them a tenth is for ops.
     #expect(bench.turn(bench.move(.rider, "s", "s1", .requested, route: large)).codes.isEmpty)
     #expect(bench.turn(bench.move(.rider, "t", "t1", .requested, route: large)).codes == [.storageFull])
@@ -116,13 +116,13 @@ import Testing
     var snapshot: [[UInt8]] = []
     bench.hub.writeSnapshot { snapshot.append(Array($0)) }
     let again = try DurableBench(reading: snapshot, limits: limits)
-    #expect(again.hub.shownCounters().tableEntries[Int(HubTable.routeBytes.rawValue)] == 200)
+    #expect(again.hub.shownCounters().entries(.routeBytes) == 200)
     #expect(
       Turn(loops: [again.turn([bench.move(.ops, "o", "o2", .requested, route: small)])]).codes == [.storageFull])
     bench.tick(seconds: 62)
     for _ in 0..<3 { bench.pass(seconds: 86_400) }
     #expect(
-      bench.hub.counters.trips == 0 && bench.hub.shownCounters().tableEntries[Int(HubTable.routeBytes.rawValue)] == 0)
+      bench.hub.shownCounters().entries(.trips) == 0 && bench.hub.shownCounters().entries(.routeBytes) == 0)
     #expect(bench.turn(bench.move(.rider, "r", "r4", .requested, route: large)).codes.isEmpty)
   }
 
@@ -168,6 +168,6 @@ import Testing
     #expect(bench.map(.ops, cell(10), slot: 104).refusals.map(\.code) == [.rateLimited])
     #expect(bench.hub.counters.hits(HubTable.areas) == 2)
     let shown = bench.hub.shownCounters()
-    #expect(shown.tableEntries[Int(HubTable.areas.rawValue)] == 10 && limits.capacity(of: .areas) == 10)
+    #expect(shown.entries(.areas) == 10 && limits.capacity(of: .areas) == 10)
   }
 }

@@ -156,7 +156,7 @@ import Testing
     ] {
       #expect(bench.turn(input).codes == [code])
     }
-    #expect(bench.hub.counters.trips == 0)
+    #expect(bench.hub.shownCounters().entries(.trips) == 0)
   }
 
   @Test("One rider has offers of so many trips made at once, and so has the hub; ended ones give way")
@@ -180,7 +180,7 @@ import Testing
     for trip in ["O1", "O2"] { #expect(bench.request(trip, OfferCriteria()).acks.count == 1) }
     #expect(bench.request("O3", OfferCriteria()).codes == [.storageFull])
     #expect(bench.hub.counters.hits(HubTable.offers) == 2)
-    #expect(bench.hub.shownCounters().tableEntries[Int(HubTable.offers.rawValue)] == 20)
+    #expect(bench.hub.shownCounters().entries(.offers) == 20)
     _ = bench.ask("O1", .stop)
     #expect(bench.request("O3", OfferCriteria()).acks.count == 1)
     #expect(bench.ask("O1", .show).refusals == [.notFound], "it gave way")

@@ -97,10 +97,10 @@ import Testing
     #expect(reader.counters.asked == 2)
     reader.run(JournalConfiguration(directory: "/nowhere"))
     _ = hub.drain(0)
-    #expect(hub.counters.fixesWaiting == 1)
+    #expect(hub.shownCounters().fixesWaiting == 1)
     consultation.answer(&hub, now: moment(101))
     hub.endTurn()
-    #expect(hub.counters.fixesWaiting == 0)
+    #expect(hub.shownCounters().fixesWaiting == 0)
   }
 
   @Test("A track ends a day behind its trip, and is refused where it takes more records than it may")

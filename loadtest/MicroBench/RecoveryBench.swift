@@ -55,6 +55,8 @@ struct RecoveryBench {
   }
 
   private func read() throws -> BenchJournal.Start {
-    try journal.read(at: BenchJournal.moment(0)) { precondition($0.counters.trips == trips, "all trips are read") }
+    try journal.read(at: BenchJournal.moment(0)) {
+      precondition($0.shownCounters().entries(.trips) == trips, "all trips are read")
+    }
   }
 }

@@ -27,7 +27,7 @@ struct StartBench {
 
   private func read(minutes: Int) throws -> String {
     let start = try journal.read(at: BenchJournal.moment(minutes * 60)) {
-      precondition($0.counters.drivers == drivers, "all drivers are read")
+      precondition($0.shownCounters().entries(.drivers) == drivers, "all drivers are read")
     }
     return "\(start.bytes) bytes of segments, read in \(start.time), \(start.residentMegabytes) MB resident"
   }

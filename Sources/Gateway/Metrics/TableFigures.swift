@@ -28,7 +28,7 @@ struct TableBounds {
     let hubLimits = limits.hub
     let ofHub = HubTable.allCases.map { table in
       TableFigures(
-        name: table.name, entries: hub.tableEntries[Int(table.rawValue)], capacity: hubLimits.capacity(of: table),
+        name: table.name, entries: hub.entries(table), capacity: hubLimits.capacity(of: table),
         hits: hub.hits(table))
     }
     let connections = connectionsPerLoop * loops

@@ -49,6 +49,7 @@ struct Channels: ~Copyable {
   var contentBytes: Int { table.contentBytes }
 
   func countEntries(into counters: inout HubCounters) {
+    (counters.eventsPublished, counters.deliveries) = (eventsPublished, deliveries)
     counters.set(.channels, table.count)
     counters.set(.events, table.eventCount)
     counters.set(.eventContents, table.contentBytes)

@@ -15,10 +15,15 @@ extension Drivers {
   ///
   /// A machine that was suspended looks like that, too, for its uptime stands still: what came before is then younger
   /// than it is, until its driver sends again or counts as offline.
+  @inline(__always)
   mutating func follow(_ now: Moment, after last: Moment) {
     let passed = (now.uptime - last.uptime) / 1_000_000
     let step = now.timestamp.milliseconds - last.timestamp.milliseconds - passed
-    guard step >= SessionClock.leastStep else { return }
+    if step >= SessionClock.leastStep { moveClocks(by: step) }
+  }
+
+  @inline(never)
+  private mutating func moveClocks(by step: Int64) {
     for driver in 0..<slab.endIndex where slab.isInUse(driver) { slab[driver].clock.move(by: step) }
   }
 

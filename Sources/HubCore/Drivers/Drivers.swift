@@ -46,6 +46,7 @@ struct Drivers: ~Copyable {
 
   func countEntries(into counters: inout HubCounters) {
     counters.set(.drivers, count)
+    counters.driversOnline = onlineCount
     counters.set(.profiles, profiles.count)
     counters.set(.fixTimes, fixTimes.count)
     counters.set(.missedFixes, marks.missed.count)

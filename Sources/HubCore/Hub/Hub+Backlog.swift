@@ -76,11 +76,13 @@ extension Hub {
     backlog.endLive()
     if !backlog.isEmpty { handleWaiting() }
     backlog.endTurn()
-    counters.fixesWaiting = backlog.fixes + lookups.fixes
   }
 
   @inline(never)
-  private mutating func handleWaiting() { while let entry = backlog.next() { handle(entry) } }
+  private mutating func handleWaiting() {
+    while let entry = backlog.next() { handle(entry) }
+    if !backlog.isEmpty { hasMoreDue = true }
+  }
 
   private mutating func handle(_ entry: Backlog.Entry) {
     // A driver is forgotten only a day after its last message, long after this.

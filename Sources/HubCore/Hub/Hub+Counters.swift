@@ -1,11 +1,10 @@
 // The hub's counters, and the sizes of its tables.
 
 extension Hub {
-  /// The counters with the present size of each table. Called once a second, where they are shown, to keep it out of
-  /// turns.
-  public mutating func shownCounters() -> HubCounters {
+  /// The counters with what the tables know. Called once a second, where they are shown, to keep it out of turns.
+  public func shownCounters() -> HubCounters {
     var shown = TableSizes.shown(counters, drivers, trips, channels, fences, offers, credentials)
-    TableSizes.set(searches, driverListings, areas, backlog, lookups, in: &shown)
+    TableSizes.set(searches, driverListings, areas, backlog, lookups, storage, in: &shown)
     return shown
   }
 }
@@ -28,7 +27,7 @@ enum TableSizes {
 
   fileprivate static func set(
     _ searches: Searches, _ listings: DriverListings, _ areas: borrowing AreaTable, _ backlog: Backlog,
-    _ lookups: HistoryLookups, in shown: inout HubCounters
+    _ lookups: HistoryLookups, _ storage: borrowing HubStorage, in shown: inout HubCounters
   ) {
     shown.set(.areas, areas.count)
     shown.set(.guests, areas.guestCount)
@@ -36,20 +35,7 @@ enum TableSizes {
     shown.set(.driverLists, listings.count)
     shown.set(.waitingFixes, max(backlog.fixes, lookups.fixes))
     shown.set(.waitingResumes, backlog.waitingResumes)
-  }
-
-  /// Updates the sizes that are known without a look into a table.
-  static func update(
-    _ counters: inout HubCounters, _ drivers: borrowing Drivers, _ trips: borrowing Trips,
-    _ channels: borrowing Channels, answersHeld: Int
-  ) {
-    counters.drivers = drivers.count
-    counters.trips = trips.count
-    counters.channels = channels.count
-    counters.eventsPublished = channels.eventsPublished
-    counters.deliveries = channels.deliveries
-    counters.driversOnline = drivers.onlineCount
-    counters.eventsKept = channels.eventCount
-    counters.answersHeld = answersHeld
+    shown.fixesWaiting = backlog.fixes + lookups.fixes
+    shown.answersHeld = storage.held.answers
   }
 }

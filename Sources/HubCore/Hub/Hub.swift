@@ -122,7 +122,6 @@ public struct Hub: ~Copyable {
   public mutating func endTurn() {
     hasMoreDue = deadlines.mayBeDue(at: now.uptime) && handleDeadlines()
     handleBacklog()
-    if !backlog.isEmpty { hasMoreDue = true }
     if trips.hasListings { continueListings() }
     if !driverListings.isEmpty { continueDriverListings() }
     if !searches.isEmpty { advanceSearches() }
@@ -131,7 +130,6 @@ public struct Hub: ~Copyable {
     if areas.nextTick != .max, advanceAreas() { hasMoreDue = true }
     nextAreaTick = areas.nextTick
     awaitedTicket = storage.awaited
-    TableSizes.update(&counters, drivers, trips, channels, answersHeld: storage.held.answers)
   }
 
   @inline(never)
