@@ -182,6 +182,16 @@ import Testing
     #expect(bench.hub.shownCounters().driversOnline == 1)
   }
 
+  @Test("a trip is told only of the driver that serves it, whoever has named it before")
+  func presenceOfOthers() {
+    let bench = HubBench()
+    bench.turn(bench.move(.rider, "r", "t", .requested), bench.subscribe(bench.trip("t")))
+    let session = bench.connect("other")
+    bench.turn(bench.fix(session, trip: "t"))
+    bench.turn(bench.move(.driver, "d", "t", .accepted), .driverDisconnected(session))
+    #expect(bench.tick(seconds: 62).notifications.isEmpty)
+  }
+
   @Test("a hub that was stalled calls nobody offline whom it could not hear", arguments: [true, false])
   func stall(isConnected: Bool) {
     let bench = HubBench()

@@ -12,10 +12,10 @@ extension Hub {
     if isStored { emitStored(output, to: outlet) } else { emit(output, to: outlet) }
   }
 
-  /// Publishes an event on the driver's channel, and on that of the active trip that its fixes named last.
+  /// Publishes an event on the driver's channel, and on that of the trip that it serves and that its fixes named last.
   mutating func publishOfDriver(_ driver: Int, onTrip: Bool, _ body: (UInt64) -> Publication.Body) {
     if let channel = eventChannel(ofDriver: driver) { publishEvent(on: channel, body) }
-    guard onTrip, let trip = lastTrip(of: driver), !trips[trip].status.isFinal,
+    guard onTrip, let trip = lastTrip(of: driver), trips[trip].isServed(by: drivers[driver].compactID),
       let channel = eventChannel(ofTrip: trip)
     else { return }
     publishEvent(on: channel, body)

@@ -102,6 +102,10 @@ struct Trip {
     }
   }
 
+  /// Whether it is the driver's, and has not ended. A driver's fixes may name one that has no driver yet, and that
+  /// another one accepts.
+  func isServed(by driver: CompactIdentifier) -> Bool { !status.isFinal && compactDriverID?.matches(driver) == true }
+
   /// Whether an ended trip's grace is over, by the clock, since the deadline may be late.
   @inline(__always)
   func isOver(at uptime: Int64) -> Bool { uptime >= closes }
