@@ -162,7 +162,7 @@ extension ChannelTable {
     for number in 1...5 { bench.turn([bench.move(.ops, "o", "T\(number)", .requested)]) }
     var limits = HubLimits.roomy
     limits.channels = 2
-    for records in [bench.submitted, bench.snapshot()] {
+    for records in [bench.submitted, try bench.snapshot()] {
       let lowered = try DurableBench(reading: records, limits: limits)
       #expect(try lowered.state() == bench.state())
       let further = Turn(loops: [lowered.turn([lowered.subscribe("other")]) + lowered.store()])

@@ -53,6 +53,73 @@ import Testing
     #expect(bench.refresh("f1", 1).serial == 2)
   }
 
+  @Test("a full disk hides from nobody what is revoked")
+  func listsOnFullDisk() throws {
+    let bench = try DurableBench()
+    _ = bench.ask(.revoke(Revocation(name("t1"), until: nil)), .revoke)
+    #expect(bench.ask(.revoke(Revocation(name("t2"), until: nil)), .revoke, stores: false).answer == nil)
+    bench.store(0, condition: .unavailable)
+    let answer = bench.ask(.revocations(from: 0, limit: 9), .revoke, stores: false).answer
+    guard case .revocations(let found, next: nil)? = answer else { return #expect(answer == nil) }
+    #expect(Set(found.map(\.name)) == [name("t1"), name("t2")])
+  }
+
+  @Test("what has expired is in no later snapshot, whether it did before or after a restart", arguments: [false, true])
+  func expired(restarts: Bool) throws {
+    var bench = try DurableBench()
+    bench.begin("f1")
+    bench.begin("f2", of: "R2")
+    _ = bench.ask(.end(of: id("R2")), .endTokens)
+    _ = bench.ask(.revoke(Revocation(name("t1"), until: bench.now.timestamp + 60_000)), .revoke)
+    let days = Double(31 * 86_400)
+    if restarts { bench = try bench.restarted(after: days, fromSnapshot: true) } else { bench.advance(seconds: days) }
+    for _ in 0..<26 {
+      bench.turn([])
+      bench.store()
+      bench.advance(seconds: 3601)
+    }
+    #expect(bench.revocations().isEmpty)
+    let left = try DurableBench(reading: bench.snapshot(), uptime: bench.now.uptime).state()
+    #expect(
+      !left.contains {
+        switch $0 {
+        case .tokenFamily, .revocation: true
+        default: false
+        }
+      })
+  }
+
+  @Test("what expires while nothing can be stored is forgotten later")
+  func expiresOnFullDisk() throws {
+    let bench = try DurableBench()
+    bench.begin("f1")
+    _ = bench.ask(.revoke(Revocation(name("t1"), until: bench.now.timestamp + 60_000)), .revoke)
+    bench.store(0, condition: .unavailable)
+    for _ in 0..<3 {
+      bench.advance(seconds: 31 * 86_400)
+      bench.turn([])
+    }
+    #expect(bench.revocations() == [name("t1")])
+    bench.store()
+    for _ in 0..<2 {
+      bench.advance(seconds: 3601)
+      bench.turn([])
+    }
+    #expect(bench.revocations().isEmpty && bench.hub.shownCounters().entries(.tokenFamilies) == 0)
+    #expect(try DurableBench(reading: bench.snapshot(), uptime: bench.now.uptime).revocations().isEmpty)
+  }
+
+  @Test("the key of a family that ran out makes new tokens, which a restart keeps")
+  func keyAgain() throws {
+    var bench = try DurableBench()
+    bench.begin("f1")
+    bench.advance(seconds: 31 * 86_400)
+    bench.begin("f1")
+    #expect(bench.refresh("f1", 1).serial == 2)
+    bench = try bench.restarted(after: 1, fromSnapshot: true)
+    #expect(bench.refresh("f1", 2).serial == 3)
+  }
+
   @Test("access tokens made before the clock was set back stay revoked till their end", arguments: [nil, false, true])
   func clockSetBack(fromSnapshot: Bool?) throws {
     var bench = try DurableBench()

@@ -351,5 +351,15 @@ extension DurableBench {
       }
     }
     #expect(bench.hub.counters.fixesAccepted > 200)
+    bench.turn([.driverDisconnected(DurableBench.session)])
+    for _ in 0..<(40 * 24) {
+      bench.advance(seconds: 3600)
+      bench.turn([])
+    }
+    bench.store()
+    let counters = bench.hub.shownCounters()
+    #expect([HubTable.drivers, .trips, .channels, .events, .profiles].allSatisfy { counters.entries($0) == 0 })
+    let left = try DurableBench(reading: bench.snapshot(), uptime: bench.now.uptime)
+    #expect(try left.state() == bench.state(), "what is forgotten is in no later snapshot")
   }
 }

@@ -68,7 +68,7 @@ import Testing
     for number in 0..<300 { bench.turn([others("O\(number)", bench)]) }
     bench.store()
     let newest = try subscribe(bench).answer.sequence
-    for records in [bench.submitted, bench.snapshot()] {
+    for records in [bench.submitted, try bench.snapshot()] {
       let next = try self.bench(reading: records, counts: false)
       let sequenceAtStart = next.hub.channels.trips.map { next.hub.channels.sequence($0) }
       #expect(try #require(sequenceAtStart) > newest)

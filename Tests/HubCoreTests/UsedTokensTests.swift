@@ -61,7 +61,7 @@ import Testing
       bench.store()
       // Nobody has asked anything since, when the hub is killed.
       if round % 4 != 0 {
-        records = round % 4 == 1 ? bench.snapshot() : records + bench.submitted
+        records = round % 4 == 1 ? try bench.snapshot() : records + bench.submitted
         reused += bench.hub.counters.tokensReused
         bench = try DurableBench(reading: records, seed: 77, uptime: bench.now.uptime + 1_000_000_000)
       }

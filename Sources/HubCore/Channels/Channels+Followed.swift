@@ -100,7 +100,8 @@ extension Channels {
     counting counters: inout HubCounters
   ) {
     let output = HubOutput.credentials(session, answer)
-    if isOfOthers, answer.isStoredElsewhere { return emit(output, to: session.outlet) }
+    let isStored = isOfOthers && answer.isStoredElsewhere || storage.condition == .unavailable && answer.isList
+    if isStored { return emit(output, to: session.outlet) }
     emitStored(output, to: session.outlet, &storage, counting: &counters)
   }
 

@@ -2,9 +2,9 @@
 import HubMessages
 
 extension Credentials {
-  // The end of a family's time is not recorded, so families are checked when all are loaded. Those beyond a lowered
-  // limit end; their clients ask for new tokens. Revocations are always kept: without them ended tokens would be valid
-  // again.
+  // Families beyond a lowered limit end; their clients ask for new tokens. Revocations are always kept: without them
+  // ended tokens would be valid again. What has expired meanwhile is forgotten an hour later: it is refused anyway, and
+  // by then a clock that was wrong at the start may have been set right.
 
   mutating func load(_ record: DurableRecord) {
     switch record {
@@ -31,11 +31,9 @@ extension Credentials {
   /// Ends loading. Where the end of a rotation's grace is not recorded, its answer may have been lost in the crash: the
   /// grace begins again.
   mutating func finishLoading(at start: Moment, _ deadlines: inout Deadlines) {
-    let known = (0..<families.endIndex).filter { families.isInUse($0) }
-    let ended = known.filter { families[$0].refreshEnds <= start.timestamp }
-    for index in ended { remove(family: index) }
     if families.count > limits.tokenFamilies {
-      let oldest = known.filter { families.isInUse($0) }.sorted { families[$0].rotated < families[$1].rotated }
+      let oldest = (0..<families.endIndex).filter { families.isInUse($0) }
+        .sorted { families[$0].rotated < families[$1].rotated }
       for index in oldest.prefix(families.count - limits.tokenFamilies) { remove(family: index) }
     }
     for index in 0..<families.endIndex where families.isInUse(index) {
@@ -43,7 +41,7 @@ extension Credentials {
         families[index].hasGrace = false
         beginGrace(of: index, at: start, &deadlines)
       }
-      deadlines.arm(.tokenFamily, families.handle(of: index), at: start.look(at: families[index].refreshEnds))
+      deadlines.arm(.tokenFamily, families.handle(of: index), at: start.uptime + Moment.longestLook)
     }
     for index in 0..<revocations.endIndex where revocations.isInUse(index) {
       hold(index, at: start, atLeast: HubLimits.revocationHoldMilliseconds, &deadlines)

@@ -103,8 +103,14 @@ extension Credentials {
 }
 
 extension CredentialQuestion {
-  /// Another hub asks.
-  var isOfPeers: Bool { if case .extend(_, let isOfPeers) = self { isOfPeers } else { false } }
+  /// It changes nothing here, or must be obeyed also where it cannot be stored: another hub has it.
+  var needsNoRoom: Bool {
+    switch self {
+    case .extend(_, let isOfPeers): isOfPeers
+    case .families, .sessions, .revocations: true
+    case .begin, .refresh, .end, .revoke, .unrevoke: false
+    }
+  }
 }
 
 extension ErrorReply {

@@ -8,7 +8,7 @@ struct Credentials: ~Copyable {
   var families = Slab<TokenFamily>()
   private(set) var familyOfID: [InlineText: Int] = [:]
   private var familiesOfSubject: [Identifier: [Int]] = [:]
-  private(set) var revocations = Slab<KeptRevocation>()
+  var revocations = Slab<KeptRevocation>()
   private(set) var revocationOfName: [RevokedName: Int] = [:]
   /// Revocations of ended families, of this hub and others.
   private(set) var endedFamilies = 0
@@ -36,14 +36,14 @@ struct Credentials: ~Copyable {
 
   // MARK: Questions
 
-  /// Decides, and records the question for the audit. Where nothing can be stored it is refused, so that no client gets
-  /// tokens that the hub forgets, or loses those that it counts as used.
+  /// Decides, and records the question for the audit. Where nothing can be stored, a change is refused, so that no
+  /// client gets tokens that the hub forgets, or loses those that it counts as used.
   mutating func answer(
     _ question: CredentialQuestion, _ source: AuditSource?, at now: Moment, _ storage: inout HubStorage,
     _ deadlines: inout Deadlines, counting counters: inout HubCounters
   ) -> CredentialAnswer {
     let answer: CredentialAnswer
-    if storage.hasRoom || question.isOfPeers {
+    if storage.hasRoom || question.needsNoRoom {
       do throws(ErrorReply) {
         answer = try decide(question, at: now, &storage, &deadlines, &counters)
       } catch {
@@ -114,7 +114,12 @@ struct Credentials: ~Copyable {
     guard !isRevoked(family.subject, family.id, at: now.timestamp) else {
       throw ErrorReply(code: .forbidden, message: "tokens of this sub, or of this Idempotency-Key, are revoked")
     }
-    if let known = familyOfID[family.id] { return .family(try repeated(families[known], by: family), isNew: false) }
+    if let known = familyOfID[family.id] {
+      if families[known].refreshEnds > now.timestamp {
+        return .family(try repeated(families[known], by: family), isNew: false)
+      }
+      forget(family: known, &storage)
+    }
     // A family that ends leaves a revocation for a while, whose room is reserved.
     guard families.count + endedFamilies < limits.tokenFamilies else {
       counters.count(full: .tokenFamilies)
@@ -292,7 +297,7 @@ struct Credentials: ~Copyable {
     arm(index, at: now, &deadlines)
   }
 
-  private mutating func arm(_ index: Int, at now: Moment, _ deadlines: inout Deadlines) {
+  mutating func arm(_ index: Int, at now: Moment, _ deadlines: inout Deadlines) {
     guard !revocations[index].isArmed, let until = revocations[index].revocation.inForceUntil else { return }
     revocations[index].isArmed = true
     let look = max(now.look(at: until), min(revocations[index].holdsUntil, now.uptime + Moment.longestLook))
@@ -321,75 +326,4 @@ struct Credentials: ~Copyable {
     revocations.remove(index, leaving: KeptRevocation(revocation: gone))
     change.removed.append(gone.name)
   }
-
-  // MARK: Time
-
-  /// Begins the grace in which the previous token gets the newest one's answer. Its end is recorded: so after a restart
-  /// a token whose answer may have been lost is distinguished from one used long ago.
-  mutating func beginGrace(of index: Int, at now: Moment, _ deadlines: inout Deadlines) {
-    families[index].graceEnds = now.uptime + HubLimits.refreshGrace
-    guard !families[index].hasGrace else { return }
-    families[index].hasGrace = true
-    deadlines.arm(.tokenGrace, families.handle(of: index), at: families[index].graceEnds)
-  }
-
-  /// Checks a family or a revocation at its deadline.
-  mutating func check(
-    _ entry: Deadlines.Entry, at now: Moment, _ storage: inout HubStorage, _ deadlines: inout Deadlines
-  ) {
-    switch entry.kind {
-    case .tokenFamily: checkFamily(entry.handle, at: now, &deadlines)
-    case .tokenGrace: checkGrace(entry.handle, at: now, &storage, &deadlines)
-    case .revocation: checkRevocation(entry.handle, at: now, &deadlines)
-    case .driverStaleness, .driverAbsence, .driverRetention, .replacedSession, .tripSilence, .trip, .offers:
-      preconditionFailure("another domain's deadline")
-    }
-  }
-
-  /// Checks whether the grace of a family's previous token is over.
-  private mutating func checkGrace(
-    _ handle: Handle, at now: Moment, _ storage: inout HubStorage, _ deadlines: inout Deadlines
-  ) {
-    guard let index = families.current(handle) else { return }
-    let ticket = families[index].ticket
-    let isAnswered = ticket <= storage.storedThrough && !(ticket > 0 && storage.unanswered.contains(ticket))
-    guard families[index].graceEnds <= now.uptime, isAnswered, storage.hasRoom else {
-      let ends = families[index].graceEnds
-      return deadlines.arm(.tokenGrace, handle, at: ends > now.uptime ? ends : now.uptime + HubLimits.refreshGrace)
-    }
-    families[index].hasGrace = false
-    storage.write(.tokensSettled(families[index].id))
-  }
-
-  /// Checks whether a family has expired.
-  private mutating func checkFamily(_ handle: Handle, at now: Moment, _ deadlines: inout Deadlines) {
-    guard let index = families.current(handle) else { return }
-    let ends = families[index].refreshEnds
-    guard ends > now.timestamp else { return remove(family: index) }
-    deadlines.arm(.tokenFamily, handle, at: now.look(at: ends))
-  }
-
-  /// Checks whether a revocation has expired by both clocks.
-  private mutating func checkRevocation(_ handle: Handle, at now: Moment, _ deadlines: inout Deadlines) {
-    guard let index = revocations.current(handle) else { return }
-    revocations[index].isArmed = false
-    if let until = revocations[index].revocation.inForceUntil, until <= now.timestamp,
-      revocations[index].holdsUntil <= now.uptime
-    {
-      return remove(revocation: index)
-    }
-    arm(index, at: now, &deadlines)
-  }
-}
-
-extension Moment {
-  /// The uptime (ns) of the check of something that ends at `time` by the wall clock: within an hour, so that what is
-  /// removed early leaves its deadline no longer than that.
-  func look(at time: Timestamp) -> Int64 {
-    let ahead = min(max(0, time.milliseconds - timestamp.milliseconds), HubLimits.longestLookMilliseconds)
-    return uptime + ahead * 1_000_000
-  }
-
-  /// In nanoseconds.
-  fileprivate static var longestLook: Int64 { HubLimits.longestLookMilliseconds * 1_000_000 }
 }

@@ -207,6 +207,14 @@ extension CredentialAnswer {
     }
   }
 
+  /// It changed nothing: it lists what is in force here, whether or not that can be stored.
+  var isList: Bool {
+    switch self {
+    case .families, .sessions, .revocations: true
+    case .family, .ended, .revoked, .unrevoked, .refused: false
+    }
+  }
+
   /// The status that it is answered with over HTTP.
   public var status: Int {
     switch self {
