@@ -17,11 +17,12 @@ extension ClientLoop {
       clients[index].addresses = [address]
       return tryAddresses(index)
     }
-    clients[index].lookup += clients[index].lookup & 1 == 0 ? 1 : 2
+    clients[index].lookups += 1
+    clients[index].awaitedLookup = clients[index].lookups
     let question = NameResolver.Question(
-      client: index, attempt: clients[index].lookup, host: url.host, port: url.port)
+      client: index, attempt: clients[index].lookups, host: url.host, port: url.port)
     guard names.ask(question) else {
-      clients[index].lookup += 1
+      clients[index].awaitedLookup = nil
       return ended(index, .hostNotFound("too many names are being looked up"))
     }
     lookupsUnderWay += 1
@@ -38,21 +39,21 @@ extension ClientLoop {
   }
 
   private func take(_ answer: NameResolver.Answer, for index: Int) {
-    let isAwaited = clients[index].lookup & 1 == 1
+    let awaited = clients[index].awaitedLookup
     var failure: TransportFailure?
     switch answer.result {
     case .failure(let error): failure = .hostNotFound(error.text)
     case .success(let addresses):
-      guard isAwaited || clients[index].connection == .none else { return }
+      guard awaited != nil || clients[index].connection == .none else { return }
       // Where they are unchanged, the one that did not work stays behind the others.
       if Set(addresses) != Set(clients[index].addresses) { clients[index].addresses = addresses }
     }
     // Without an answer those of before are as good.
-    if isAwaited, !clients[index].addresses.isEmpty {
-      clients[index].lookup += 1
+    if awaited != nil, !clients[index].addresses.isEmpty {
+      clients[index].awaitedLookup = nil
       tryAddresses(index)
-    } else if clients[index].lookup == answer.question.attempt {
-      clients[index].lookup += 1
+    } else if awaited == answer.question.attempt {
+      clients[index].awaitedLookup = nil
       ended(index, failure)
     }
   }

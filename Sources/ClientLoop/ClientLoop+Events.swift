@@ -147,7 +147,7 @@ extension ClientLoop: EventLoopDelegate {
     case .disconnect, .abort:
       guard connection != .none else {
         // The address is not known yet: there is nothing to abort.
-        clients[index].lookup += clients[index].lookup & 1
+        clients[index].awaitedLookup = nil
         return ended(index)
       }
       if step == .abort { loop.abort(connection) } else { loop.close(connection) }

@@ -58,8 +58,9 @@ public final class ClientLoop {
     /// try.
     var addresses: [SocketAddress] = []
     var untried = 0
-    /// Counts look-ups; odd while one is running.
-    var lookup: UInt64 = 0
+    /// The number of the newest look-up, and of the one that the present attempt waits for.
+    var lookups: UInt64 = 0
+    var awaitedLookup: UInt64?
     var isMarked = false
     /// When the session is due, while it has no connection whose timer would do.
     var deadline: Int64?

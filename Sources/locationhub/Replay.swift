@@ -238,6 +238,8 @@ private final class Replayer: ClientLoopDelegate {
 
   func received(_ client: ClientID, _ envelope: borrowing ServerEnvelope) {
     switch envelope.message {
+    // What these refuse stays in the client's queue, and is sent again.
+    case .reply(.error(let error)) where [.storageFull, .rateLimited].contains(error.code): break
     case .reply(.error(let error)):
       runs[client.index].refused += 1
       runs[client.index].lastRefusal = "\(error.code.name): \(error.message)"

@@ -32,7 +32,6 @@ import Testing
   /// Begins an attempt with these addresses, as if they had been looked up.
   private func begin(_ loop: ClientLoop, _ addresses: [SocketAddress]) throws -> ClientID {
     let client = loop.add(ClientConfiguration(url: try HubURL("ws://hub.example:1")), after: nil)
-    loop.clients[client.index].lookup = 1
     loop.clients[client.index].addresses = addresses
     loop.session(client).start(now: loop.now)
     var unused = ByteBuffer()
