@@ -17,7 +17,7 @@ import HubBytes
 /// A file's first 32 bytes.
 struct FileHeader: Equatable {
   static let size = 32
-  static let version: UInt32 = 9
+  static let version: UInt32 = 10
 
   enum Kind: UInt64 {
     /// "LHUBSEG\n", "LHUBSNP\n" and "LHUBID2\n" in memory order.

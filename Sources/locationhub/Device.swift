@@ -59,7 +59,7 @@ struct DeviceSetup {
     Overland         receiver endpoint \(url)/v1/overland, access token = key, device id \(driver) or empty
       or open        overland://setup?url=\(escaped("\(url)/v1/overland"))&token=\(key)&device_id=\(driver)
     Traccar Client   server URL \(url)/v1/osmand?key=\(key), device identifier \(driver)
-    OsmAnd           online tracking, web address \(url)/v1/osmand?key=\(key)&id=\(driver)&lat={0}&lon={1}&timestamp={2}&hdop={3}&altitude={4}&speed={5}&bearing={6}&speed_unit=ms
+    OsmAnd           online tracking, web address \(url)/v1/osmand?key=\(key)&id=\(driver)&lat={0}&lon={1}&timestamp={2}&accuracy={3}&altitude={4}&speed={5}&bearing={6}&speed_unit=ms
 
     """
   }

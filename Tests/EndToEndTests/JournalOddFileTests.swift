@@ -77,7 +77,7 @@ extension EndToEnd.Journals {
     let whole = try Data(contentsOf: file)
     for (offset, byte, word) in [
       (60, whole[60] ^ 1, "group 1 at byte 32 is damaged"), (12, whole[12] ^ 1, "its header is damaged"),
-      (8, 8, "of format 8"), (8, 10, "of format 10"),
+      (8, whole[8] - 1, "of format \(whole[8] - 1)"), (8, whole[8] + 1, "of format \(whole[8] + 1)"),
     ] as [(Int, UInt8, String)] {
       var bytes = whole
       bytes[offset] = byte

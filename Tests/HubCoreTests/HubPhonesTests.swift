@@ -89,6 +89,51 @@ import Testing
     #expect(bench.turn(post(bench)).positions.isEmpty)
   }
 
+  @Test("what was measured before the trip was accepted belongs to none, however late it comes")
+  func backlog() {
+    let bench = HubBench()
+    bench.turn(bench.subscribe(bench.trip("t")), bench.subscribe(bench.driver("d")))
+    bench.advance(seconds: 600)
+    bench.turn(bench.move(.ops, "o", "t", .requested, driver: "d"))
+    bench.turn(bench.move(.driver, "d", "t", .accepted))
+    let accepted = bench.clock
+    bench.advance(seconds: 20)
+    let times = [-300_000, -1000, 1000, 15_000].map { accepted + Int64($0) }
+    let positions = bench.turn(post(bench, fixes: times.map { bench.measured($0) })).positions
+    #expect(positions.filter { $0.tripID == nil }.map(\.timestamp) == times.prefix(2).map { time($0) })
+    #expect(Set(positions.filter { $0.tripID != nil }.map(\.timestamp)) == Set(times.suffix(2).map { time($0) }))
+  }
+
+  @Test("when a trip was accepted is known after a restart, and each part of a backlog has its record")
+  func backlogAfterRestart() throws {
+    let first = try DurableBench()
+    first.turn([first.move(.ops, "o", "T", .requested)])
+    first.advance(seconds: 600)
+    first.turn([first.move(.driver, "D", "T", .accepted)])
+    first.store()
+    let accepted = first.now.timestamp.milliseconds
+    let bench = try first.restarted(after: 20, fromSnapshot: true)
+    var batch = BatchInput(
+      session: DurableBench.session, driverID: id("D"), messageID: bench.freshMessage(), sent: bench.now.timestamp,
+      received: bench.now,
+      batch: LocationBatch(
+        fixes: [-300_000, -1000, 1000, 15_000].map {
+          .success(Fix(coordinate: at(52.5, 13.4), timestamp: time(accepted + $0), accuracy: 5))
+        }), tripIsGranted: false)
+    batch.takesCurrentTrip = true
+    bench.turn([.batch(batch)])
+    var trips: [Identifier?] = []
+    for record in bench.submitted {
+      try record.withUnsafeBytes { bytes in
+        var reader = RecordReader(bytes)
+        while let record = try DurableRecord.next(from: &reader) {
+          if case .fixes(let fixes) = record { trips.append(fixes.tripID) }
+        }
+      }
+    }
+    #expect(trips == [nil, id("T")])
+  }
+
   @Test("what comes is counted by app and outcome, and a message without a position as ignored")
   func counts() {
     let bench = HubBench()

@@ -305,7 +305,7 @@ import Testing
     expect(changed(second + 20, to: 0xFF), 1...1, .damaged(damage))
     let header = Damage(kind: .header, file: name, offset: 0, group: 1)
     expect(changed(13, to: whole[13] ^ 1), nil, .damaged(header))
-    for version in [8, 10] as [UInt32] {
+    for version in [FileHeader.version - 1, FileHeader.version + 1] {
       expect(changed(8, to: UInt8(version)), nil, .otherVersion(version, file: name))
     }
     expect(changed(fourth + 20, to: 0xFF), 1...3, nil)

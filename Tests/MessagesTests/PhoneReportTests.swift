@@ -150,6 +150,7 @@ import Testing
       ("2147483647", 2_147_483_647_000), ("2147483648000", 2_147_483_648_000),
       ("2025-11-20T23:06:40Z", 1_763_680_000_000), ("2025-11-21T00:06:40+01:00", 1_763_680_000_000),
       ("2025-11-20T16:06:40-0700", 1_763_680_000_000), ("2025-11-20 23:06:40", 1_763_680_000_000),
+      ("2025-11-21T00:06:40 01:00", 1_763_680_000_000), ("2025-11-21 00:06:40.5 0100", 1_763_680_000_500),
       ("2025-11-20T23:06:40", 1_763_680_000_000), ("2025-11-20T23:06:40.250", 1_763_680_000_250),
     ] as [(String, Int64)])
   func times(text: String, milliseconds: Int64) throws {
@@ -214,12 +215,16 @@ import Testing
   }
 
   @Test(
-    "Overland: notes without a place are no positions",
+    "Overland: notes of the app about itself are no positions, with or without a place",
     arguments: [
       #"{"locations":[]}"#, "{}", "", #"{"locations":null}"#, #"{"locations":[3,"x",null,[]]}"#,
       #"{"locations":[{"type":"Feature","properties":{"action":"started_monitoring_significant_location_changes"}}]}"#,
       #"{"locations":[{"type":"Feature","geometry":{"type":"Point","coordinates":[]},"properties":{}}]}"#,
       #"{"locations":[{"geometry":{"coordinates":["1","2"]},"properties":{"timestamp":"2025-11-20T23:06:40Z"}}]}"#,
+      #"{"locations":[{"type":"Feature","geometry":{"type":"Point","coordinates":[11.5,48.1]},"properties":"#
+        + #"{"timestamp":"2025-11-20T23:06:40Z","action":"visit","departure_date":"2025-11-20T22:50:00Z"}}]}"#,
+      #"{"locations":[{"type":"Feature","geometry":{"type":"Point","coordinates":[11.5,48.1]},"properties":"#
+        + #"{"timestamp":"2025-11-20T23:06:40Z","type":"trip","mode":"drive"}}]}"#,
     ])
   func overlandIgnored(body: String) throws { #expect(try read(.overland, body).fixes.isEmpty) }
 

@@ -31,6 +31,8 @@ struct PartialBatch {
   var driver: Handle
   var driverID: Identifier
   var trip: Handle?
+  /// The last handled fix belongs to no trip: it was measured before the driver took its current one.
+  var isBeforeTrip = false
   /// The fixes that wait, by their indices in the batch, in the order of their times.
   var indices: [Int] = []
   /// The outcome of the others.
@@ -52,6 +54,18 @@ struct PartialBatch {
       indices.append(index)
     }
     return nil
+  }
+
+  /// The trip that a fix belongs to, of the batch's `trip`; and whether it is the first one that belongs to it behind
+  /// others. A phone's backlog may reach back before its driver took the current trip, whose rider is not to see where
+  /// the one before was brought.
+  mutating func trip(
+    _ trip: Int?, of fix: Fix, _ trips: borrowing Trips, at now: Timestamp
+  ) -> (trip: Int?, isFirst: Bool) {
+    guard let trip, input.isOfCurrentTrip else { return (trip, false) }
+    let wasBefore = isBeforeTrip
+    isBeforeTrip = trips[trip].wasAccepted(after: fix.timestamp, now: now)
+    return (isBeforeTrip ? nil : trip, wasBefore && !isBeforeTrip)
   }
 
   /// The fixes that waited, without those at `known` times and repetitions, whose times are `found`.

@@ -65,6 +65,8 @@ struct DurableTrip: Equatable {
   /// When it began and was last moved, by the hub's wall clock.
   var created: Timestamp
   var updated: Timestamp
+  /// When a driver took it, by the same clock.
+  var accepted: Timestamp?
   var begunBy: Role
   var status: TripStatus
   var changed: Timestamp

@@ -187,6 +187,7 @@ public enum RecordJSON {
     buffer.append(",\"timestamp\":", trip.changed)
     buffer.append(",\"created\":", trip.created)
     buffer.append(",\"updated\":", trip.updated)
+    buffer.append(",\"accepted\":", trip.accepted)
     buffer.append(",\"begunBy\":", trip.begunBy.name)
     buffer.append(",\"driverId\":", trip.driverID)
     buffer.append(",\"riderId\":", trip.riderID)

@@ -24,7 +24,7 @@ extension Hub {
     do throws(ErrorReply) {
       trip =
         input.isOfCurrentTrip
-        ? (drivers[driver].activeTrips == 1 ? trips.onlyActive(of: drivers.handle(of: driver)) : nil)
+        ? trips.onlyActive(of: drivers.handle(of: driver))
         : try tripForFixes(of: driver, input.batch.tripID, isGranted: input.tripIsGranted, at: input.sent)
     } catch {
       counters.fixesForbidden += UInt64(count)
@@ -43,7 +43,7 @@ extension Hub {
     }
     if let trip { publish(trips.releaseETA(of: trip), of: trip) }
     if input.phone != nil { drivers.noteDevice(driver) }
-    recordFixes(driver: driver, trip: trip, received: input.received.timestamp)
+    recordFixes(driver: driver, trip: partial.isBeforeTrip ? nil : trip, received: input.received.timestamp)
     guard !partial.indices.isEmpty else { return finish(partial) }
     counters.lookups += 1
     lookups.add(partial, storage: storage.awaitNewest())
@@ -65,16 +65,17 @@ extension Hub {
     if trip != nil { trips.holdETA() }
     for (index, fix) in new { take(fix, at: index, of: &partial, driver: driver, trip: trip) }
     if let trip { publish(trips.releaseETA(of: trip), of: trip) }
-    recordFixes(driver: driver, trip: trip, received: partial.input.received.timestamp)
+    recordFixes(driver: driver, trip: partial.isBeforeTrip ? nil : trip, received: partial.input.received.timestamp)
     finish(partial)
   }
 
-  /// Takes one valid fix of a batch, which is recorded where there is a journal.
+  /// Takes one valid fix of a batch. Those from before the current trip come first, and have a record of their own.
   private mutating func take(_ fix: Fix, at index: Int, of partial: inout PartialBatch, driver: Int, trip: Int?) {
-    let received = partial.input.received.uptime
-    partial.summary.count(
-      track(fix, sent: nil, driver: driver, trip: trip, received: received, isRecorded: storage.isOn),
-      at: index)
+    let received = partial.input.received
+    let (own, isFirst) = partial.trip(trip, of: fix, trips, at: now.timestamp)
+    if isFirst { recordFixes(driver: driver, trip: nil, received: received.timestamp) }
+    let outcome = track(fix, sent: nil, driver: driver, trip: own, received: received.uptime, isRecorded: storage.isOn)
+    partial.summary.count(outcome, at: index)
   }
 
   private mutating func finish(_ partial: PartialBatch) {
@@ -89,8 +90,7 @@ extension Hub {
 
   mutating func refuseUnstored(_ input: BatchInput, fixes: Int) {
     counters.fixesPutOff += UInt64(fixes)
-    let refusal = unstored("this hub cannot store fixes now; send the batch again")
-    refuse(input.session, refusal, replyTo: input.messageID)
+    refuse(input.session, unstored("this hub cannot store fixes now; send the batch again"), replyTo: input.messageID)
   }
 
   mutating func refuseOverloaded(_ input: BatchInput) {

@@ -26,6 +26,8 @@ struct Trip {
   /// When it began and was last moved, by the hub's wall clock.
   private(set) var created: Timestamp
   private(set) var updated: Timestamp
+  /// When a driver took it, by the same clock.
+  @Packed private(set) var accepted: Timestamp?
   /// When the last move happened, by the sender's clock.
   private(set) var changed: Timestamp
   @PackedPlace private(set) var pickup: Coordinate?
@@ -56,6 +58,7 @@ struct Trip {
     created = now.timestamp
     updated = now.timestamp
     lastHeard = now.uptime
+    if status.occupiesDriver { accepted = now.timestamp }
   }
 
   var id: Identifier {
@@ -106,6 +109,9 @@ struct Trip {
   /// another one accepts.
   func isServed(by driver: CompactIdentifier) -> Bool { !status.isFinal && compactDriverID?.matches(driver) == true }
 
+  /// Whether a driver took it only after this time. Where the clock has been set back since, it says nothing.
+  func wasAccepted(after time: Timestamp, now: Timestamp) -> Bool { accepted.map { time < $0 && $0 <= now } ?? false }
+
   /// Whether an ended trip's grace is over, by the clock, since the deadline may be late.
   @inline(__always)
   func isOver(at uptime: Int64) -> Bool { uptime >= closes }
@@ -135,6 +141,7 @@ struct Trip {
     changed = time
     lastHeard = now.uptime
     progress.move(to: target, at: time)
+    if target.occupiesDriver, accepted == nil { accepted = now.timestamp }
     guard target.isFinal else { return }
     endedAt = now.timestamp
     end(at: now.uptime, grace: grace)
@@ -202,7 +209,7 @@ struct Trip {
 
   var durable: DurableTrip {
     DurableTrip(
-      id: id, number: number, created: created, updated: updated, begunBy: begunBy, status: status,
+      id: id, number: number, created: created, updated: updated, accepted: accepted, begunBy: begunBy, status: status,
       changed: changed, driverID: driverID, riderID: riderID, pickup: pickup, dropoff: dropoff, route: route,
       progress: progress, ended: endedAt, recentMoves: recentMoves.oldestFirst, eta: currentETA?.durable,
       shares: shares, sharesMade: sharesMade)
@@ -220,6 +227,7 @@ struct Trip {
   mutating func take(_ durable: DurableTrip, now uptime: Int64) {
     created = durable.created
     updated = durable.updated
+    accepted = durable.accepted
     begunBy = durable.begunBy
     status = durable.status
     changed = durable.changed

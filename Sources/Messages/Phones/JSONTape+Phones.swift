@@ -75,13 +75,16 @@ extension JSONTape {
     return report
   }
 
-  /// `{"locations":[{"geometry":{"coordinates":[longitude,latitude]},"properties":{…}},…]}`. Features without a time or
-  /// a coordinate are notes of the app about itself.
+  /// `{"locations":[{"geometry":{"coordinates":[longitude,latitude]},"properties":{…}},…]}`. Features with an `action`
+  /// (the app paused, a visit ended), of type `trip` or without a coordinate are notes of the app about itself: they
+  /// have the present time, and the last place or that of the visit.
   func overland(_ bytes: Span<UInt8>) -> PhoneReport {
     var report = PhoneReport(.overland)
     for feature in elements(member(0, "locations", bytes)) {
       let properties = member(feature, "properties", bytes)
       report.add(deviceID(properties, bytes))
+      let isTrip = text(properties, "type", bytes)?.elementsEqual("trip".utf8) == true
+      if isTrip || member(properties, "action", bytes) != nil { continue }
       let place = elements(member(member(feature, "geometry", bytes), "coordinates", bytes))
       guard place.count >= 2, self[place[0]].kind == .number, self[place[1]].kind == .number else { continue }
       let fix = PhoneFix(

@@ -88,11 +88,13 @@ struct PhoneFix {
 
 /// Times in the forms that apps write.
 enum PhoneTime {
-  /// RFC 3339, and variants of apps: an offset without its colon, a space for the `T`, no offset (UTC).
+  /// RFC 3339, and variants of apps: an offset without its colon, or with a space for its `+` (which a form has for a
+  /// space), a space for the `T`, no offset (UTC).
   static func timestamp(_ text: some Sequence<UInt8>) -> Timestamp? {
     var bytes = Array(text)
     guard (19...40).contains(bytes.count) else { return nil }
     if bytes[10] == UInt8(ascii: " ") { bytes[10] = UInt8(ascii: "T") }
+    for index in 19..<bytes.count where bytes[index] == UInt8(ascii: " ") { bytes[index] = UInt8(ascii: "+") }
     let sign = bytes[19...].lastIndex { $0 == UInt8(ascii: "+") || $0 == UInt8(ascii: "-") }
     if let sign {
       if bytes.count - sign == 5 { bytes.insert(UInt8(ascii: ":"), at: sign + 3) }
