@@ -66,6 +66,14 @@ import Testing
     #expect(!pacing.isInDebt)
   }
 
+  @Test("who was in debt goes on at once where a new token has no limit")
+  func noRateAnyMore() {
+    let (some, none) = (Pacing.Rate(units: 1, burst: 1), Pacing.Rate(units: 0, burst: 1))
+    var pacing = Pacing(some, now: seconds(0))
+    pacing.charge(50, some, now: seconds(0))
+    #expect(pacing.isInDebt && !pacing.isOver(none, now: seconds(0)) && !pacing.isInDebt)
+  }
+
   @Test("too many messages at fault within the window close with 4400, and others do not")
   func badMessages() {
     func close(_ times: [Double]) -> CloseReason? {

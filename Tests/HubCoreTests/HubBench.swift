@@ -232,13 +232,14 @@ final class HubBench {
   /// By ops, unless it is somebody else.
   func subscribe(
     _ channel: Channel, since: UInt64? = nil, epoch: InlineText = HubBench.epoch, loop: UInt32 = 0, slot: UInt32 = 80,
-    by actor: (Role, String) = (.ops, "o"), grant: ChannelGrant = .granted
+    by actor: (Role, String) = (.ops, "o"), grant: ChannelGrant = .granted, eventsOnly: Bool = false
   ) -> HubInput {
-    .subscribe(
+    let resume = since.map { ResumePoint(since: $0, epoch: epoch) }
+    return .subscribe(
       SubscribeInput(
         session: SessionRef(outlet: loop, slot: slot, generation: 1), actor: Actor(role: actor.0, id: id(actor.1)),
         messageID: freshMessage(),
-        request: Subscribe(channel: channel, resume: since.map { ResumePoint(since: $0, epoch: epoch) }), grant: grant))
+        request: Subscribe(channel: channel, resume: resume, isEventsOnly: eventsOnly), grant: grant))
   }
 
   func trip(_ text: String) -> Channel { .trip(id(text)) }

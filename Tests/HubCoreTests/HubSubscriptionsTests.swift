@@ -139,4 +139,18 @@ import Testing
       return
     }
   }
+
+  @Test("who resumes events only gets no position or ETA with them")
+  func eventsOnly() throws {
+    let bench = HubBench()
+    bench.turn(bench.move(.rider, "r", "t", .requested), bench.move(.driver, "d", "t", .accepted))
+    bench.turn(bench.fix(bench.connect("d"), trip: "t"))
+    for isEventsOnly in [true, false] {
+      let input = bench.subscribe(bench.trip("t"), since: 1, slot: isEventsOnly ? 81 : 82, eventsOnly: isEventsOnly)
+      let answer = try #require(bench.turn(input).subscribed.first)
+      let positions = answer.missed.count { if case .driverLocation = $0.body { true } else { false } }
+      #expect(answer.answer.recovered && positions == (isEventsOnly ? 0 : 1) && answer.missed.count == positions + 1)
+      #expect(answer.answer.snapshot?.position == nil)
+    }
+  }
 }

@@ -88,6 +88,12 @@ struct AreaDeliveries {
     return true
   }
 
+  /// Snapshots that are put off are not sent to who subscribes to the channel that has this handle next.
+  mutating func forget(_ channel: ChannelHandle) {
+    gathering.forget(channel)
+    publishing?.forget(channel)
+  }
+
   /// The tick is complete and goes to all watchers: `due` (uptime, ns) is when it ended.
   mutating func beginPublishing(due: Int64) {
     precondition(publishing == nil, "the tick before is to be published first")
@@ -122,6 +128,8 @@ struct AreaTick {
   private var ranges: [UInt32: Range<Int>] = [:]
   /// Snapshots to send behind it, the next one first.
   var snapshots: ArraySlice<Snapshot> = []
+  /// By handle: those before this index are of a channel that is gone.
+  private var gone: [UInt32: Int] = [:]
   /// The sessions' slots, the next one last: in order, for locality.
   var slots: [Int] = []
   var due: Int64 = 0
@@ -137,6 +145,17 @@ struct AreaTick {
     updates.append((channel, publication))
     bytesForOps.append(publication.usualBytesForOps)
     ranges[channel.index] = first..<updates.count
+  }
+
+  mutating func nextSnapshot() -> Snapshot? {
+    while let index = snapshots.indices.first, let snapshot = snapshots.popFirst() {
+      if index >= gone[snapshot.channel.index] ?? 0 { return snapshot }
+    }
+    return nil
+  }
+
+  fileprivate mutating func forget(_ channel: ChannelHandle) {
+    if !snapshots.isEmpty { gone[channel.index] = snapshots.endIndex }
   }
 
   /// All updates are there, for these sessions.

@@ -105,7 +105,7 @@ extension FanOut {
     }
     tick.forgetFrames()
     var last: SessionRef?
-    while share > 0, let snapshot = tick.snapshots.popFirst() {
+    while share > 0, let snapshot = tick.nextSnapshot() {
       share -= send(snapshot, in: sessions) + (snapshot.session == last ? 0 : limits.areaBytesPerWrite)
       last = snapshot.session
     }

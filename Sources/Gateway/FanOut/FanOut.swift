@@ -232,8 +232,7 @@ struct FanOut: ~Copyable {
     _ session: inout Session, to channel: ChannelHandle, _ answer: Subscribed, missed: [Publication], isParty: Bool,
     queuing inputs: inout HubInputs
   ) -> MessageRefusal? {
-    // Held positions of the channel are older than the new subscriber's snapshot, so they are only for earlier
-    // subscribers. Without any, the handle may have been another channel's.
+    // Held positions of the channel are older than the new subscriber's snapshot: they are only for earlier ones.
     for delivery in held.take(of: channel) { fanOut(delivery) }
     // The token may have been replaced meanwhile.
     guard session.open.rights.mayKeep(answer.channel, isParty: isParty) else {
@@ -340,11 +339,14 @@ struct FanOut: ~Copyable {
     return true
   }
 
-  /// A subscription has ended, or could not begin. The hub counts subscriptions; a channel's binary names end with its
-  /// last one.
+  /// A subscription has ended, or could not begin. The hub counts subscriptions. With the last one on this loop goes all
+  /// that is kept under the handle, which the hub may give to another channel.
   mutating func release(_ channel: ChannelHandle, _ inputs: inout HubInputs) {
     inputs.append(.released(outlet: number, channel))
-    if subscriptions.subscribers(of: channel).isEmpty { encoder.released(channel) }
+    guard subscriptions.subscribers(of: channel).isEmpty else { return }
+    _ = held.take(of: channel)
+    areas.forget(channel)
+    encoder.released(channel)
   }
 
   func reference(_ connection: ConnectionID) -> SessionRef {

@@ -93,7 +93,9 @@ struct Pacing {
   }
 
   private mutating func wait(_ rate: Rate, _ now: Int64) -> Int64 {
-    bucket.wait(rate: rate.units, burst: rate.burst, now: now)
+    // A new token may have no limit.
+    if rate.units == 0 { return 0 }
+    return bucket.wait(rate: rate.units, burst: rate.burst, now: now)
   }
 
   // MARK: Violations

@@ -290,10 +290,12 @@ struct Channels: ~Copyable {
     var (snapshot, missed) = (known, events)
     let name = input.request.channel
     if missed != nil {
-      if let position = snapshot?.position {
-        missed?.append(publication(.driverLocation(position), on: name, at: time))
+      if !input.request.isEventsOnly {
+        if let position = snapshot?.position {
+          missed?.append(publication(.driverLocation(position), on: name, at: time))
+        }
+        if let eta = snapshot?.eta { missed?.append(publication(.etaUpdate(eta), on: name, at: time)) }
       }
-      if let eta = snapshot?.eta { missed?.append(publication(.etaUpdate(eta), on: name, at: time)) }
       snapshot?.position = nil
       snapshot?.eta = nil
     }
