@@ -75,10 +75,22 @@ extension Following {
     waitForOwner(channel, nil)
   }
 
+  /// A holder's share does not hold any more.
+  private mutating func endShare(_ token: UInt64) {
+    guard let input = takePending(token) else { return }
+    context.inputs.append(.cluster(.shareEnded(input.request.channel, of: input.actor.id)))
+    forget(holder: input.actor.id, of: input.request.channel)
+    dropUnused(input.request.channel)
+  }
+
+  mutating func forget(holder: Identifier, of channel: Channel) { follows[channel]?.holders[holder] = nil }
+
   /// The peer does not have the channel, or no longer: looks for its owner.
   mutating func take(notHere reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
     _ = try reader.varint()
-    takeMoved(try reader.channel(), from: index, isNews: false)
+    let channel = try reader.channel()
+    if follows[channel]?.peer == index { follows[channel]?.isDenied = true }
+    takeMoved(channel, from: index, isNews: false)
   }
 
   /// `isNews`: the peer has just learnt it and reports it unasked; else the ledger may not be up to date yet.

@@ -37,6 +37,8 @@ struct Following {
     var askedFrom: ResumePoint?
     /// A hub has answered as its owner, and has not revoked that since.
     var isOwned = false
+    /// The hub that the ledger named last has answered that it does not have it.
+    var isDenied = false
     /// Sessions' questions on the way.
     var questions: Set<UInt64> = []
     /// Owners' answers to sessions that the hub has not handled. What it says of its followers leaves those out.
@@ -223,6 +225,7 @@ extension Following {
     guard let follow = follows[channel], case .locating = follow.state else { return }
     switch answer {
     case .owner(let name?) where name != context.identity.name:
+      follows[channel]?.isDenied = false
       // That may not have been known while the ledger could not be asked; and the owner may not be there.
       if waiting.remove(channel) != nil || follow.isFollowed {
         context.inputs.append(.cluster(.begunElsewhere(channel)))
@@ -254,7 +257,11 @@ extension Following {
       return
     }
     retryLater(channel)
-    context.inputs.append(.cluster(.unowned(channel)))
+    noteUnowned(channel)
+  }
+
+  private func noteUnowned(_ channel: Channel) {
+    context.inputs.append(.cluster(.unowned(channel, isDenied: follows[channel]?.isDenied == true)))
   }
 
   /// Its owner is not known, or not there: sessions' questions wait for the next attempt, or are refused.
@@ -264,7 +271,7 @@ extension Following {
     }
     guard follows[channel] != nil else { return }
     retryLater(channel)
-    if context.isAlone { context.inputs.append(.cluster(.unowned(channel))) }
+    if context.isAlone { noteUnowned(channel) }
     dropUnused(channel)
   }
 
@@ -308,16 +315,6 @@ extension Following {
     if input.session != .nobody { context.refuse(input, error) }
     dropUnused(input.request.channel)
   }
-
-  /// A holder's share does not hold any more.
-  mutating func endShare(_ token: UInt64) {
-    guard let input = takePending(token) else { return }
-    context.inputs.append(.cluster(.shareEnded(input.request.channel, of: input.actor.id)))
-    forget(holder: input.actor.id, of: input.request.channel)
-    dropUnused(input.request.channel)
-  }
-
-  mutating func forget(holder: Identifier, of channel: Channel) { follows[channel]?.holders[holder] = nil }
 
   /// Whether it asks for a share whose holder sees the trip: until that is answered, as long as its owner's disk takes.
   private func isOfHolder(_ input: SubscribeInput) -> Bool {

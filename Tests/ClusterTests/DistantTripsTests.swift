@@ -315,6 +315,35 @@ import Testing
     #expect(world.answers(at: "b", slot: 2).acks == 1)
   }
 
+  @Test(
+    "A trip that its hub has lost begins at its driver's hub, whether or not that followed it before",
+    arguments: [false, true])
+  func lostTrip(isFollowed: Bool) {
+    let world = ClusterWorld()
+    if isFollowed {
+      moved(world)
+      for step in 4..<6 { drive(world, step, "t1", at: "b", slot: 2) }
+    } else {
+      world.connect("d1", at: "a", slot: 1)
+      world.step()
+      drive(world, 0, "t1", at: "a", slot: 1)
+    }
+    func follow() -> [Follower] { ["b", "c"].map { world.follow(.trip(id("t1")), at: $0, slot: 5) } }
+    var riders = isFollowed ? follow() : []
+    world.run(seconds: 0.5)
+    world.restart("a")
+    world.run(seconds: 3)
+    if !isFollowed { world.connect("d1", at: "b", slot: 2) }
+    world.run(seconds: 1)
+    drive(world, 6, "t1", at: "b", slot: 2)
+    if riders.isEmpty { riders = follow() }
+    world.run(seconds: 3)
+    #expect(gained(riders[1], world, 7..<14, at: "b", slot: 2) >= 6)
+    #expect(riders.allSatisfy { $0.positions.count >= 6 && $0.faults == [] && $0.gaps == 0 })
+    #expect(world.engine.owner(of: "t:t1") == "b" && world.trips == 1)
+    #expect(world.status(of: "d1", at: "b") == .onTrip && world["b"].node.node.counters.follows == 0)
+  }
+
   @Test("A hub that starts anew keeps following its trips' drivers where they are")
   func restarts() {
     let world = ClusterWorld()

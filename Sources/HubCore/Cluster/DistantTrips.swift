@@ -16,8 +16,8 @@ struct DistantTrips {
   enum Finding {
     /// Another hub has it.
     case elsewhere(TripStatus, driver: Identifier?)
-    /// No hub has it, as far as can be known.
-    case nowhere
+    /// No hub has it, as far as can be known. `isDenied`: the hub that had it has answered that it has not.
+    case nowhere(isDenied: Bool)
     case over
 
     init(_ trip: TripState) { self = .elsewhere(trip.status, driver: trip.driverID) }
@@ -34,7 +34,7 @@ struct DistantTrips {
     let trip: Identifier
     /// The session's token grants it.
     var isGranted: Bool
-    let time: Timestamp
+    var time: Timestamp
   }
 
   /// What the hub does about a trip that a driver names.
@@ -131,8 +131,10 @@ struct DistantTrips {
 
   /// Throws where it is known that the driver's fixes may not name the trip.
   mutating func checkNamed(_ fix: Beginning, by driver: Int) throws(ErrorReply) {
-    guard namings[driver]?.fix.trip == fix.trip else { return }
+    guard let known = namings[driver], known.fix.trip == fix.trip else { return }
     namings[driver]?.fix.isGranted = fix.isGranted
+    // Should its hub lose it, it begins here with its newest fix.
+    if known.state == .elsewhere { namings[driver]?.fix.time = fix.time }
     if namings[driver]?.isForbidden == true { throw Trips.forbidsNaming(fix.trip) }
   }
 
@@ -167,8 +169,12 @@ struct DistantTrips {
         let isOwner = owner == drivers[driver].id
         namings[driver]?.owner = isOwner ? .driver : owner == nil ? .nobody : .another
         steps += setBusy(driver, status.occupiesDriver && isOwner)
-      // A known trip of another hub does not begin here because its hub cannot be reached.
-      case .nowhere: if namings[driver]?.state == .asked { namings[driver]?.state = .nowhere }
+      // A known trip of another hub does not begin here because its hub cannot be reached; one that it has lost does.
+      case .nowhere(let isDenied):
+        guard isDenied || namings[driver]?.state == .asked else { continue }
+        steps += setBusy(driver, false)
+        namings[driver]?.state = .nowhere
+        namings[driver]?.owner = .unknown
       // If the driver names it again, it is not looked for again.
       case .over:
         steps += unname(driver)
