@@ -19,6 +19,8 @@ final class ClusterContext {
     case incarnation, renewal, members
     case claim(Channel)
     case release(Channel)
+    /// To forget that something is this hub's which is not here.
+    case disclaim(Channel)
     case locate(Channel)
     /// Whether somebody has what sessions wait for.
     case waiting(Channel)

@@ -289,8 +289,8 @@ extension ClusterNode {
   }
 
   /// The ledger is to forget that something is this hub's, if it is.
-  private func release(_ key: String) {
-    context.questions.append((.release(key: key, by: context.identity.name), .nothing))
+  private func release(_ key: String, _ purpose: ClusterContext.Purpose = .nothing) {
+    context.questions.append((.release(key: key, by: context.identity.name), purpose))
   }
 
   private mutating func take(_ output: ClusterOutput) {
@@ -299,7 +299,8 @@ extension ClusterNode {
     case .subscribe(let input): following.subscribe(input)
     case .notHere(let session):
       // The ledger names this hub for what it does not have, as after a start without its journal.
-      if let channel = interest.notHere(session), !claims.has(channel), let key = channel.ledgerKey { release(key) }
+      guard let channel = interest.notHere(session), !claims.has(channel), let key = channel.ledgerKey else { return }
+      release(key, .disclaim(channel))
     case .tripRequest(let request): forwarding.forward(request)
     case .ask(let question): asking.ask(question)
     case .credentials(let request): familyQuestions.ask(request)

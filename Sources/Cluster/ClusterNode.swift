@@ -383,6 +383,7 @@ public struct ClusterNode: ~Copyable {
     case .release(let channel):
       claims.take(released: answer, channel)
       following.check(channel)
+    case .disclaim(let channel): following.check(channel)
     case .locate(let channel): following.take(located: answer, channel)
     case .waiting(let channel): following.take(waiting: answer, channel)
     case .owner(let token, let isOfDriver):

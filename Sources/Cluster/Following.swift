@@ -168,8 +168,10 @@ extension Following {
 
   /// The ledger has forgotten that a trip or driver was here: it notes who waits for it.
   mutating func check(_ channel: Channel) {
-    if waiting.contains(channel) { checked.append(channel) }
-    if case .driver(let id) = channel { check(.raw(id)) }
+    var names = [channel]
+    if case .driver(let id) = channel { names.append(.raw(id)) }
+    if case .raw(let id) = channel { names.append(.driver(id)) }
+    checked += names.filter { waiting.contains($0) }
   }
 
   /// A trip or driver is here.

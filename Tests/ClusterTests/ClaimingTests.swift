@@ -28,6 +28,30 @@ import Testing
     world.drive(riders[0], at: "c", slot: 2)
   }
 
+  @Test(
+    "Who waits at a hub that has started anew without what the ledger calls its own sees it where it comes next",
+    arguments: [Channel.driver(id("d1")), .raw(id("d1")), .trip(id("t1"))])
+  func waitsAtStaleOwner(channel: Channel) {
+    let world = ClusterWorld()
+    world.connect("d1", at: "a", slot: 1)
+    world.step()
+    world.fix(0, trip: "t1", at: "a", slot: 1)
+    world.run(seconds: 1)
+    world.restart("a")
+    world.run(seconds: 3)
+    let rider = world.follow(channel, at: "a", slot: 50)
+    world.run(seconds: 1)
+    world.follow(channel, at: "b", slot: 51)
+    world.run(seconds: 4)
+    world.connect("d1", at: "c", slot: 2)
+    world.run(seconds: 1)
+    for step in 1..<6 {
+      world.fix(step, trip: "t1", at: "c", slot: 2)
+      world.run(seconds: 1)
+    }
+    #expect(rider.positions.count + rider.rawFixes.count >= 4 && rider.faults == [] && rider.gaps == 0)
+  }
+
   @Test("Drivers that may have a second home are looked for before all that is claimed again for its age")
   func pacedByAge() {
     var limits = ClusterLimits()
