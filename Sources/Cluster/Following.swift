@@ -190,9 +190,10 @@ extension Following {
   // MARK: Owners
 
   mutating func locate(_ channel: Channel) {
+    // Asked when the other hubs are known, or else when this one works alone.
+    if context.isStarting { return retryLater(channel) }
     leaveOwner(of: channel)
-    follows[channel, default: Following.Follow()].state = context.isStarting ? .unowned : .locating
-    if context.isStarting { return }
+    follows[channel, default: Following.Follow()].state = .locating
     if channel == .trips { return take(located: context.tripsOwner, channel) }
     guard let key = channel.ledgerKey else { preconditionFailure("only trips and drivers have owners") }
     // Only what sessions here were let into is noted, and this hub's drivers: a name that nobody may follow, or that a

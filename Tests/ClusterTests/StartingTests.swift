@@ -102,4 +102,20 @@ import Testing
     #expect((20...21).flatMap { world.answers(at: "b", slot: $0).errors } == [.rateLimited, .rateLimited])
     #expect(world["b"].node.node.counters.pending == 0 && world["b"].node.node.counters.follows == 0)
   }
+
+  @Test("A trip that a driver names in the first second of a hub that is alone begins, and its batches are taken")
+  func namedAtOnce() {
+    for isFull in [false, true] {
+      let world = world()
+      world.restart("b")
+      if isFull { world.engine.full = ["b"] } else { world.engine.isolated = ["b"] }
+      world.connect("d2", at: "b", slot: 2)
+      world.step()
+      world.fix(0, trip: "t20", at: "b", slot: 2)
+      world.run(seconds: 3)
+      #expect(world["b"].hub.hub.shownCounters().entries(.trips) == 1)
+      for _ in 0..<2 { world.batch(naming: "t20", at: "b", slot: 2) }
+      #expect(world.answers(at: "b", slot: 2).acks == 2 && world.answers(at: "b", slot: 2).errors == [])
+    }
+  }
 }
