@@ -16,6 +16,8 @@ struct Revoking {
   var waiting: Set<Int> = []
   /// The hub was asked for a page, from here on.
   var isAsked = false
+  /// When it may be asked again, where it has refused (uptime, ns).
+  private var asksAt = Int64.min
   var next = 0
   let context: ClusterContext
 
@@ -40,7 +42,7 @@ extension Revoking {
 
   /// Asks the hub for the next page, if a peer waits for it.
   mutating func askForPage() {
-    guard context.phase == .member, !isAsked else { return }
+    guard context.phase == .member, !isAsked, context.now.uptime >= asksAt else { return }
     if receivers.isEmpty {
       if waiting.isEmpty { return }
       (receivers, waiting, next) = (waiting, [], 0)
@@ -50,10 +52,10 @@ extension Revoking {
     context.inputs.append(.credentials(SessionRef(outlet: context.outlet, slot: 0, generation: 0), question, nil))
   }
 
-  /// The hub's page; where it has none now it is asked again.
+  /// The hub's page; where it has none now it is asked again after a while.
   mutating func take(_ answer: CredentialAnswer) {
     guard case .revocations(let page, let next) = answer else {
-      if case .refused = answer { isAsked = false }
+      if case .refused = answer { (isAsked, asksAt) = (false, context.now.uptime + context.limits.answerTime) }
       return
     }
     isAsked = false

@@ -49,6 +49,23 @@ import Testing
     for name in ["a", "b", "c"] { #expect(world.revocations(at: name).count == 2500) }
   }
 
+  @Test("A hub that refuses to show its revocations is asked again after a while, not in each turn")
+  func refusedPage() {
+    let world = ClusterWorld(["a", "b"])
+    let node = world["a"].node
+    node.node.revoking.announce(to: 0)
+    var (now, asked) = (world.now, 0)
+    for _ in 0..<150 {
+      now.uptime += 10_000_000
+      node.node.begin(now: now)
+      node.node.revoking.askForPage()
+      guard node.node.revoking.isAsked else { continue }
+      asked += 1
+      node.node.revoking.take(CredentialAnswer.refused(.overloaded))
+    }
+    #expect(asked == 2)
+  }
+
   @Test("What a hub has revoked last reaches all, though some had not heard of it when it died")
   func originDies() {
     let world = ClusterWorld()
