@@ -141,7 +141,8 @@ extension Found {
       }
       if report.isNewer(than: drivers.drivers[index]) { drivers.drivers[index] = report }
     }
-    drivers.more += list.more
+    // Not past what a number holds, whatever hubs say.
+    drivers.more += min(list.more, Int(UInt32.max))
     let excess = drivers.drivers.count - search.limit(for: audience)
     guard excess > 0 else { return }
     drivers.sort()

@@ -154,6 +154,20 @@ import Testing
     #expect(drivers(world.result(at: "a", slot: 22))?.names.count == 2)
   }
 
+  @Test("A hub may say that there are as many more drivers as a number holds")
+  func countless() throws {
+    let world = ClusterWorld()
+    world.engine.cuts = ["b>a", "c>a"]
+    world.ask(.drivers(DriverSearch(area: .nearby(center, radiusMeters: 5000))), at: "a", slot: 20)
+    world.step()
+    let node = world["a"].node
+    for index in node.node.context.peers.indices {
+      node.node.asking.take(.result(.drivers(DriverList(drivers: [], more: .max))), of: 1, from: index)
+    }
+    world.step()
+    #expect(try #require(drivers(world.result(at: "a", slot: 20))).more > 1_000_000_000)
+  }
+
   @Test(
     "Past the limits questions are refused, and so are those that a hub has no room for; alone a hub answers itself")
   func limits() throws {
