@@ -63,13 +63,15 @@ extension Following {
   mutating func take(refused reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
     let (token, channel) = (try reader.varint(), try reader.channel())
     guard case .reply(.error(let error))? = try reader.message(&context.peers[index].reader) else { throw .message }
+    guard let follow = follows[channel], follow.peer == index, token == 0 || follow.questions.contains(token) else {
+      return
+    }
     if token > 0, pending[token]?.session == .nobody {
       // Else that is asked once more.
       if error.code == .forbidden { endShare(token) }
       return
     }
     if token > 0 { return refuse(token, error) }
-    guard follows[channel]?.peer == index else { return }
     // A hub may follow any channel except that of an ended trip.
     if error.code == .forbidden { return context.inputs.append(.cluster(.ended(channel, .tripEnded))) }
     waitForOwner(channel, nil)

@@ -75,14 +75,14 @@ import Testing
     node.node.take(.frame(.control, [1, 2, 3]))
     // A later version, from who has the key.
     var later = Frame.make(head, [], testKeys).dropLast(FrameKeys.macBytes)
-    later[0] = 2
+    later[0] += 1
     node.node.take(.frame(.control, Array(later) + testKeys.code(of: later)))
     #expect(node.node.counters.framesRefused == before + 5)
     #expect(
       node.node.takeNotices() == [
         .frameRefused(.number, from: "b", .control), .frameRefused(.incarnation, from: "b", .control),
         .frameRefused(.lane, from: "b", .state), .frameRefused(.short, from: nil, .control),
-        .frameRefused(.version(2), from: "b", .control),
+        .frameRefused(.version(FrameHead.version + 1), from: "b", .control),
       ])
     for number in 0..<50 as Range<UInt64> { node.node.take(frame(number, to: 3)) }
     #expect(node.node.takeNotices() == [], "each reason seldom")
@@ -98,13 +98,14 @@ import Testing
     let world = ClusterWorld(["a", "b"])
     let (context, peer) = (world["a"].node.node.context, world["a"].node.node.context.peers[0])
     // All that is right, but for one thing.
-    var (keys, records, lane, version) = (testKeys, [ClusterRecordKind.alive.rawValue, 0], Lane.control, UInt8(1))
+    var (keys, records, lane) = (testKeys, [ClusterRecordKind.alive.rawValue, 0], Lane.control)
+    var version = FrameHead.version
     var head = FrameHead(
       lane: .control, from: "b", fromIncarnation: peer.incarnation, to: "a", toIncarnation: context.incarnation,
       number: world["b"].node.node.context.peers[0].controlNumber + 1, clock: 0)
     switch kind {
     case .short: records = [ClusterRecordKind.alive.rawValue, 1]
-    case .version: version = 2
+    case .version: version += 1
     case .lane: lane = .state
     case .name: head.to = "c"
     case .mac: keys = try #require(FrameKeys(String(repeating: "cd", count: 32)))
@@ -163,6 +164,38 @@ import Testing
       #expect(node.node.counters.framesMissed == missed)
       world.run(seconds: 1)
     }
+  }
+
+  @Test("Only the hub that was asked can refuse a session's question, or that of a share's holder")
+  func foreignRefusal() throws {
+    let world = ClusterWorld()
+    world.connect("d1", at: "a", slot: 1)
+    world.step()
+    world.fix(-1, trip: "t1", at: "a", slot: 1)
+    world.run(seconds: 0.5)
+    _ = world.put(.begin(TripShare(id: id("link1"), created: world.now.timestamp, expires: nil)), of: "t1", at: "a")
+    let holder = world.hold("link1", of: "t1", at: "b")
+    world.run(seconds: 0.5)
+    world.engine.cuts = ["a>b"]
+    let rider = world.follow(.driver(id("d1")), at: "b", slot: 50)
+    world.run(seconds: 0.2)
+    let node = world["b"].node
+    let context = node.node.context
+    let (owner, other) = (try #require(context.knownPeer("a")), try #require(context.knownPeer("c")))
+    node.node.following.askAnew(owner, holder.channel)
+    for channel in [rider.channel, holder.channel] {
+      var record = ByteBuffer()
+      record.append(varint: try #require(node.node.following.follows[channel]?.questions.first))
+      record.append(channel, at: world.now.timestamp)
+      record.append(.error(ErrorReply(code: .forbidden, message: "no")), at: world.now.timestamp)
+      var reader = ClusterFrameReader(record.array()[...])
+      try node.node.following.take(refused: &reader, from: other)
+    }
+    world.run(seconds: 0.2)
+    #expect(rider.refusals.isEmpty && holder.ended.isEmpty)
+    world.engine.cuts = []
+    world.run(seconds: 2)
+    #expect(rider.answers.count == 1 && rider.refusals.isEmpty && holder.ended.isEmpty && holder.handle != nil)
   }
 
   @Test("A hub that was frozen while a later one of its name came and went knows that nobody hears it")
