@@ -9,7 +9,8 @@
 // So a trip that a back end requests for a driver lives at the driver's hub, where its fixes come, whichever hub was
 // asked. Requests for one trip keep their order: while one is on the way, the next ones wait. What has no answer in
 // time is sent once more: a hub takes what it has had before for a repetition, and answers as it did; a driver's status
-// or notification without an id gets one for that. What has none then is refused, and all that wait behind it.
+// or notification without an id gets one for that. What has none then is refused, and all that wait behind it; and the
+// hub that has the trip refuses what comes later than that (`ClusterLimits.requestAge`, by its own clock).
 // While the ledger cannot be asked, requests are handled here: a hub alone must keep working.
 import HubBackplane
 import HubBytes
@@ -22,6 +23,8 @@ struct Forwarding {
     var request: TripRequest
     /// Where it was sent; nil while the ledger is asked.
     var peer: Int?
+    /// When it was its turn (uptime, ns).
+    var began: Int64?
   }
 
   private(set) var pending = PendingQuestions<Pending>()
@@ -92,6 +95,7 @@ extension Forwarding {
 
   private mutating func begin(_ token: UInt64, _ receiver: Channel) {
     pending.wait(token, until: context.now.uptime + context.limits.answerTime)
+    if pending[token]?.began == nil { pending[token]?.began = context.now.uptime }
     look(for: receiver, token)
   }
 
@@ -163,11 +167,17 @@ extension Forwarding {
   }
 
   private mutating func send(_ token: UInt64, to index: Int) {
-    guard let request = pending[token]?.request else { return }
+    guard let asked = pending[token] else { return }
     pending[token]?.peer = index
     context.counters.forwarded += 1
-    let sent = withKey(request, token)
-    context.peers[index].append(.tripRequest) { $0.append(sent, token: token, at: context.time) }
+    let sent = withKey(asked.request, token)
+    let clock = clock(of: context.peers[index], at: asked.began ?? context.now.uptime)
+    context.peers[index].append(.tripRequest) { $0.append(sent, token: token, clock: clock, at: context.time) }
+  }
+
+  /// A peer's clock when a request began, or when the peer was last heard before (ms since 1970); 0 where it never was.
+  private func clock(of peer: Peer, at time: Int64) -> UInt64 {
+    UInt64(max(0, peer.clock - max(0, peer.heard - time) / 1_000_000))
   }
 
   /// A request as it is sent: one without an id gets a unique one, so that it is done once however often it is sent.
@@ -247,15 +257,23 @@ extension Forwarding {
   // MARK: At the hub that has the trip
 
   mutating func take(tripRequest reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
-    let token = try reader.varint()
+    let (token, clock) = (try reader.varint(), try reader.varint())
     var request = try reader.tripRequest(at: context.now)
-    guard let session = context.session(for: index, token, Subscribe(channel: request.receiver)) else {
+    guard !isLate(request, began: clock),
+      let session = context.session(for: index, token, Subscribe(channel: request.receiver))
+    else {
       var refusal = ErrorReply.overloaded
       refusal.replyTo = request.messageID
       return reply(index, token, .error(refusal))
     }
     request.session = session
     context.inputs.append(HubInput(request))
+  }
+
+  /// Whether its sender has been refused since: nobody expects it any more. Fixes count as of their own times.
+  private func isLate(_ request: TripRequest, began clock: UInt64) -> Bool {
+    if case .batch = request { return false }
+    return clock > 0 && context.time.milliseconds - Int64(clamping: clock) > context.limits.requestAge
   }
 
   /// The hub has shown the offers of a trip; nil where it has ended them.

@@ -11,7 +11,7 @@ import HubBytes
 
 /// The head of every frame.
 struct FrameHead: Equatable {
-  static let version: UInt8 = 1
+  static let version: UInt8 = 2
   /// Bytes of a name.
   static let nameBytes = 1...32
 

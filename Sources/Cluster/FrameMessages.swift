@@ -37,8 +37,9 @@ extension ByteBuffer {
   }
 
   /// A request about a trip, as its hub is asked.
-  mutating func append(_ request: TripRequest, token: UInt64, at time: Timestamp) {
+  mutating func append(_ request: TripRequest, token: UInt64, clock: UInt64, at time: Timestamp) {
     append(varint: token)
+    append(varint: clock)
     append(request.actor.role.rawValue)
     append(utf8Run: request.actor.id.description)
     let (message, flags, sent): (ClientMessage, TripRequestFlags, Timestamp)

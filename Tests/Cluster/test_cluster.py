@@ -631,7 +631,7 @@ class Crossing(unittest.IsolatedAsyncioTestCase):
             lambda: target.total("cluster_frames_refused_total") == refused + count, 3, "all are refused")
         named = [line for line in target.read_log().splitlines() if "event=cluster_frame_refused" in line]
         self.assertTrue(any("from=hub-" in line and "number came before" in line for line in named), named)
-        self.assertTrue(any("its version is 2; this hub's is 1" in line for line in named), named)
+        self.assertTrue(any("its version is 3; this hub's is 2" in line for line in named), named)
         self.assertEqual(target.figure('cluster_frames_refused_total{reason="version"}'), 1)
         # A member with another key: the others do not take it for one of theirs, and continue.
         stranger = self.cluster.hubs["hub-c"]

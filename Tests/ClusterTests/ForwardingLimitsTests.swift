@@ -1,6 +1,7 @@
 // What those who may ask nothing of a trip can take from those who may.
 import HubBackplaneSupport
 import HubCore
+import HubGeo
 import HubMessages
 import Testing
 
@@ -40,6 +41,53 @@ import Testing
     world.run(seconds: 1)
     let (acks, errors) = world.answers(at: "b", slot: 70)
     #expect(acks + errors.count == 1 && !errors.contains(.rateLimited))
+  }
+
+  @Test("A request that was refused since its hub did not answer is not carried out when that hub goes on")
+  func stalled() {
+    let world = ClusterWorld()
+    world.connect("d1", at: "b", slot: 1)
+    for trip in ["t1", "t2"] { world.ask(trip, .requested, at: "b", slot: 9) }
+    world.run(seconds: 1)
+    let rider = world.follow(.trip(id("t1")), at: "c", slot: 50)
+    world.run(seconds: 1)
+    world.stalled = ["b"]
+    world.ask("t1", .cancelled, at: "a", slot: 20)
+    world.ask("t3", .requested, for: "d1", at: "a", slot: 21)
+    world.run(seconds: 60)
+    #expect((20...21).map { world.answers(at: "a", slot: $0).errors } == [[.rateLimited], [.rateLimited]])
+    world.stalled = []
+    world.run(seconds: 5)
+    #expect(rider.moves.isEmpty && world.trips == 2 && rider.faults == [])
+    // One that comes in time is.
+    world.stalled = ["b"]
+    world.ask("t2", .cancelled, at: "a", slot: 22)
+    world.run(seconds: 2.3)
+    world.stalled = []
+    world.run(seconds: 0.5)
+    #expect(world.answers(at: "a", slot: 22).acks == 1)
+    world.ask("t1", .cancelled, at: "a", slot: 23)
+    world.run(seconds: 0.5)
+    #expect(world.answers(at: "a", slot: 23).acks == 1 && rider.moves.map(\.status) == [.cancelled])
+  }
+
+  @Test("Fixes that were posted while their driver's hub did not answer count when it goes on, as of their time")
+  func stalledPosts() {
+    let world = ClusterWorld()
+    world.connect("d1", at: "b", slot: 1)
+    world.run(seconds: 1)
+    world.stalled = ["b"]
+    let fix = Fix(
+      coordinate: Coordinate(latitude: 48.1, longitude: 11.5)!, timestamp: world.now.timestamp, accuracy: 5)
+    world["a"].inputs.append(
+      .batch(
+        BatchInput(
+          session: world.session(20), driverID: id("d1"), messageID: message(600), sent: world.now.timestamp,
+          received: world.now, batch: LocationBatch(fixes: [.success(fix)]), tripIsGranted: true)))
+    world.run(seconds: 60)
+    world.stalled = []
+    world.run(seconds: 5)
+    #expect(world["b"].hub.hub.counters.fixesAccepted == 1)
   }
 
   @Test("A trip that a hub has no room for begins at another hub, where it is asked for again, once")
