@@ -38,24 +38,24 @@ struct Watching {
 
   mutating func watch(_ cell: GeohashCell) {
     watched.insert(cell)
-    if (1..<cell.precision).contains(where: { asked.contains(cell.prefix($0)) }) { return }
-    // Most are of the finest precision, which contain no others.
-    let inner = cell.precision < ClusterOutput.finestWatched ? asked.filter { cell.encloses($0) } : []
-    asked.subtract(inner)
-    asked.insert(cell)
-    changed.formUnion(inner)
     changed.insert(cell)
   }
 
   mutating func unwatch(_ cell: GeohashCell) {
     watched.remove(cell)
-    guard asked.remove(cell) != nil else { return }
     changed.insert(cell)
-    guard cell.precision < ClusterOutput.finestWatched else { return }
-    for inner in watched where cell.encloses(inner) {
-      if (cell.precision..<inner.precision).contains(where: { watched.contains(inner.prefix($0)) }) { continue }
-      asked.insert(inner)
-      changed.insert(inner)
+  }
+
+  /// Works out anew which cells are requested. O(what has changed); where that has coarser cells than the finest, O(all
+  /// watched), once for all of them.
+  fileprivate mutating func chooseAsked() {
+    let outer = changed.filter { $0.precision < ClusterOutput.finestWatched }
+    let affected = outer.isEmpty ? changed : changed.union(watched.filter { $0.isPart(of: outer) })
+    for cell in affected {
+      let isAsked = watched.contains(cell) && !cell.isPart(of: watched)
+      if isAsked == asked.contains(cell) { continue }
+      if isAsked { asked.insert(cell) } else { asked.remove(cell) }
+      changed.insert(cell)
     }
   }
 }
@@ -65,9 +65,9 @@ extension GeohashCell {
     GeohashCell(bits: bits >> UInt64(5 * (precision - characters)), precision: characters) ?? self
   }
 
-  /// Whether the other one is a part of it.
-  fileprivate func encloses(_ other: GeohashCell) -> Bool {
-    other.precision > precision && other.prefix(precision) == self
+  /// Whether one of the cells encloses it.
+  fileprivate func isPart(of cells: Set<GeohashCell>) -> Bool {
+    (1..<precision).contains { cells.contains(prefix($0)) }
   }
 }
 
@@ -99,6 +99,7 @@ extension Watching {
   /// Asks for cells, and for those again that did not come.
   mutating func ask() {
     guard context.phase == .member else { return }
+    chooseAsked()
     loseSilent()
     for index in context.peers.indices where !changed.isEmpty && context.peers[index].isMember {
       let released = changed.filter { context.peers[index].areas[$0] != nil && !asked.contains($0) }

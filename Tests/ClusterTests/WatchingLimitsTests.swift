@@ -5,6 +5,7 @@ import HubBytes
 import HubCore
 import HubGeo
 import HubMessages
+import HubTestSupport
 import Testing
 
 @testable import HubCluster
@@ -119,5 +120,31 @@ import Testing
     world["b"].inputs += inner.leave()
     world.run(seconds: 3)
     #expect(world["a"].node.node.counters.cellsWatched == 0 && world["b"].node.node.counters.cellsAsked == 0)
+  }
+
+  @Test("The cells that are asked for are those that lie in no other one, whichever come and go in a turn")
+  func outermost() {
+    let world = ClusterWorld(["a", "b"])
+    let node = world["a"].node
+    var (watched, random): (Set<GeohashCell>, _) = ([], SplitMix64(seed: 4))
+    func encloses(_ outer: GeohashCell, _ inner: GeohashCell) -> Bool {
+      outer.precision < inner.precision && inner.bits >> UInt64(5 * (inner.precision - outer.precision)) == outer.bits
+    }
+    for _ in 0..<300 {
+      for _ in 0..<Int.random(in: 1...6, using: &random) {
+        let (north, east) = (Double.random(in: 0..<0.3, using: &random), Double.random(in: 0..<0.6, using: &random))
+        let place = Coordinate(latitude: 48 + north, longitude: 11 + east)!
+        let cell = GeohashCell(place, precision: Int.random(in: 2...5, using: &random))
+        if watched.remove(cell) != nil {
+          node.node.watching.unwatch(cell)
+        } else {
+          watched.insert(cell)
+          node.node.watching.watch(cell)
+        }
+      }
+      node.node.watching.ask()
+      #expect(node.node.watching.asked == watched.filter { inner in !watched.contains { encloses($0, inner) } })
+    }
+    #expect(watched.count > 20)
   }
 }
