@@ -101,6 +101,21 @@ import Testing
     #expect(bench.tick(seconds: 4).replacedAgain.isEmpty)
   }
 
+  @Test("so is one that comes again after a 4409 for a session at another hub; other clients and later ones are not")
+  func comesAgainAcrossHubs() {
+    let bench = HubBench(loops: 2)
+    bench.hub.joinCluster(outlet: 1)
+    for (number, (client, pause, isAgain)) in [
+      (7, 30, false), (7, 40, true), (8, 10, false), (7, 30, false), (7, 70, true), (7, 1, false), (0, 1, false),
+      (0, 1, false),
+    ].enumerated() {
+      let session = bench.connect("d", slot: UInt32(number), client: UInt32(client))
+      let received = bench.turn(.cluster(.driverElsewhere(id("d"), arrival: UInt16(number + 1))))
+      #expect(received.replaced == [session] && received.replacedAgain == (isAgain ? [session] : []), "\(number)")
+      bench.tick(seconds: pause)
+    }
+  }
+
   @Test("a session that ended makes way without counting as a replacement")
   func reconnects() {
     let bench = HubBench()

@@ -57,6 +57,8 @@ struct DriverSessions {
   private var overlaps: [Int32: SessionOverlap] = [:]
   /// By driver: recent replacements of its session by another client's.
   private var replacements: [Int32: ReplacementWindow] = [:]
+  /// By driver: the client whose session was closed last for one at another hub, and when (uptime, ns).
+  private var departures: [Int32: (client: UInt32, at: Int64)] = [:]
 
   init(outlets: Int) {
     drivers = Array(repeating: [], count: outlets)
@@ -118,6 +120,14 @@ struct DriverSessions {
     return older
   }
 
+  /// Notes that the driver's session is closed for one at another hub. True where its client was notified so before,
+  /// and came again.
+  mutating func leave(_ session: SessionRef, driver: Int, at uptime: Int64, _ timings: HubTimings) -> Bool {
+    let client = clients[Int(session.outlet)][Int(session.slot)]
+    guard client != 0, let last = departures.updateValue((client, uptime), forKey: Int32(driver)) else { return false }
+    return last.client == client && uptime < last.at + nanoseconds(timings.replacementWindow)
+  }
+
   // MARK: Older sessions
 
   /// The driver of a replaced session that is not closed yet.
@@ -157,5 +167,6 @@ struct DriverSessions {
   mutating func forget(_ driver: Int) {
     overlaps[Int32(driver)] = nil
     replacements[Int32(driver)] = nil
+    departures[Int32(driver)] = nil
   }
 }

@@ -252,8 +252,12 @@ struct Drivers: ~Copyable {
   }
 
   /// A session of the driver has begun at another hub: here it goes offline. Gives its sessions here, all to be closed:
-  /// an older one would become current again.
-  mutating func leave(_ driver: Int, at uptime: Int64, _ deadlines: inout Deadlines) -> [SessionRef] {
+  /// an older one would become current again; and whether their client has come again after a 4409.
+  mutating func leave(
+    _ driver: Int, at uptime: Int64, _ deadlines: inout Deadlines
+  ) -> (sessions: [SessionRef], isRepeated: Bool) {
+    let newest = slab[driver].session
+    let isRepeated = newest.map { sessions.leave($0, driver: driver, at: uptime, timings) } ?? false
     var ended: [SessionRef] = []
     while let session = slab[driver].session {
       disconnect(session, at: uptime)
@@ -266,7 +270,7 @@ struct Drivers: ~Copyable {
     } else {
       armAbsence(driver, at: uptime, &deadlines)
     }
-    return ended
+    return (ended, isRepeated)
   }
 
   private mutating func becomeStale(_ driver: Int, at uptime: Int64, _ deadlines: inout Deadlines) {

@@ -303,10 +303,9 @@ public struct Hub: ~Copyable {
     guard let driver = drivers.find(id), !drivers[driver].isElsewhere, drivers[driver].arrivals == arrival else {
       return
     }
-    for session in drivers.leave(driver, at: now.uptime, &deadlines) {
-      counters.replacements += 1
-      emit(.replaced(session, isRepeated: false), to: session.outlet)
-    }
+    let (ended, isRepeated) = drivers.leave(driver, at: now.uptime, &deadlines)
+    counters.replacements += UInt64(ended.count)
+    for session in ended { emit(.replaced(session, isRepeated: isRepeated), to: session.outlet) }
     carryOut(distant.forget(driver))
     noteArea(driver)
     channels.move(driver: id)
