@@ -81,9 +81,9 @@ extension Trips {
     switch question {
     case .list: return (.shares(self[trip].shares.filter { !$0.isEnded }), nil)
     case .begin(let new):
-      try share(trip, new, at: time)
+      try slab[trip].share(new, at: time)
       return (.shared(new, of: self[trip].id), nil)
-    case .end(let id): return (.unshared, try endShare(id, of: trip).holder)
+    case .end(let id): return (.unshared, try slab[trip].endShare(id).holder)
     }
   }
 }

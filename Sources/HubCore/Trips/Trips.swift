@@ -8,7 +8,8 @@ struct Trips: ~Copyable {
   private let limits: HubLimits
   let timings: HubTimings
   private var seed: UInt64
-  private var slab = Slab<Trip>()
+  /// Named, like all non-private members here, only in this folder (TidyTests).
+  var slab = Slab<Trip>()
   private var ids = IndexTable()
   private var order = CreationOrder()
   private var riders = SumByBeginner()
@@ -316,12 +317,6 @@ struct Trips: ~Copyable {
 
   /// Closes the trip. False where it was closed.
   mutating func close(_ trip: Int) -> Bool { slab[trip].close() }
-
-  /// Makes a share; see `Trip.share`.
-  mutating func share(_ trip: Int, _ new: TripShare, at now: Timestamp) throws(ErrorReply) {
-    try slab[trip].share(new, at: now)
-  }
-  mutating func endShare(_ id: Identifier, of trip: Int) throws(ErrorReply) -> TripShare { try slab[trip].endShare(id) }
 
   // MARK: Lists
 
