@@ -9,7 +9,8 @@ public typealias OfferWithdrawal = HubMessages.Offer.Withdrawal
 
 /// An event about offers. Each comes once, in order.
 public enum OfferEvent: Sendable, Equatable {
-  /// The driver may accept the trip (`DriverHub.accept(_:)`) until the offer ends, unless another driver is faster.
+  /// The driver may accept the trip (`DriverHub.accept(_:)`) until the offer ends, unless another driver is faster. It
+  /// comes again, with other terms, where the trip's pickup or dropoff changes.
   case offered(TripID, OfferTerms)
   /// An offer has ended otherwise than by the driver's own `accept`.
   case withdrawn(TripID, OfferWithdrawal)

@@ -71,6 +71,29 @@ import Testing
     #expect(drivers.allSatisfy { $0.faults == [] && $0.gaps == 0 })
   }
 
+  @Test("Where the trip's places change, its hub has the offers of other hubs' drivers made again, once, with these")
+  func changed() throws {
+    let (world, drivers) = town(["b", "c", "a", "b"])
+    world.engine.faults.doubled = 0.5
+    world.offer("t1", atOnce: 3, at: "a")
+    world.run(seconds: 1)
+    #expect(drivers.map(\.heard) == [["made"], ["made"], ["made"], []])
+    let place = Coordinate(latitude: 48.2, longitude: 11.5)!
+    world.change("t1", pickup: place, at: "c", slot: 60)
+    world.run(seconds: 1)
+    #expect(world.answers(at: "c", slot: 60).acks == 1)
+    #expect(drivers.map(\.heard) == [["made", "made"], ["made", "made"], ["made", "made"], []])
+    for driver in drivers.prefix(3) {
+      let terms = driver.offers.compactMap(\.terms)
+      try #require(terms.count == 2)
+      #expect(terms.map(\.pickup) == [pickup, place] && terms[0].expires == terms[1].expires)
+      #expect((10_000...12_000).contains(terms[1].distance) && driver.faults == [] && driver.gaps == 0)
+    }
+    world.accept("t1", "d2", at: "c", slot: 2)
+    world.run(seconds: 1)
+    #expect(drivers.map(\.heard) == [["made", "made", "taken"], ["made", "made"], ["made", "made", "taken"], []])
+  }
+
   @Test("Who declines, leaves, is silent or is cut off gives way to the next; a trip without more drivers is unserved")
   func next() {
     let (world, drivers) = town(["b", "b", "c", "c"])
@@ -247,6 +270,14 @@ extension ClusterWorld {
         TripStatusInput(
           session: session(slot), actor: Actor(role: .driver, id: id(driver)), messageID: message(Int(nextSlot())),
           report: report, tripIsGranted: false)))
+  }
+
+  fileprivate func change(_ trip: String, pickup: Coordinate, at name: String, slot: UInt32) {
+    self[name].inputs.append(
+      .tripChange(
+        TripChangeInput(
+          session: session(slot), actor: Actor(role: .ops, id: id("desk")), messageID: message(Int(nextSlot())),
+          timestamp: now.timestamp, change: TripChange(tripID: id(trip), pickup: pickup))))
   }
 
   fileprivate func decline(_ trip: String, _ driver: String, at name: String, slot: UInt32) {

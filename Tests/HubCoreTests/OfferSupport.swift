@@ -98,6 +98,11 @@ extension HubBench {
 
 extension Turn {
   var heard: [Heard] { HubCoreTests.heard(all) }
+  var terms: [Offer.Terms] {
+    deliveries.compactMap {
+      if case .offer(let offer) = $0.publication.body, case .made(let terms) = offer.state { terms } else { nil }
+    }
+  }
 
   var answers: [TripAnswer] { all.compactMap { if case .trips(_, let answer, _) = $0 { answer } else { nil } } }
   var offers: OffersReport? {

@@ -58,6 +58,31 @@ import Testing
     #expect(bench.accept("D1", "T").codes == [.forbidden], "the first one wins")
   }
 
+  @Test("Where the trip's places change, who has an open offer gets it again, with these and the same time to answer")
+  func changed() throws {
+    let bench = HubBench()
+    bench.drivers(4)
+    let rider = Actor(role: .rider, id: id("r"))
+    let first = bench.request("T", OfferCriteria(atOnce: 2), by: rider)
+    #expect(first.heard == [Heard("D1", "T", "made"), Heard("D2", "T", "made")])
+    #expect(bench.decline("D1", "T").heard == [Heard("D1", "T", "declined"), Heard("D3", "T", "made")])
+    bench.advance(seconds: 3)
+    let (pickup, dropoff) = (offerPickup.moved(90, 1000), offerPickup.moved(0, 5000))
+    let turn = bench.turn(bench.change(.rider, "r", "T", pickup: pickup, dropoff: dropoff))
+    #expect(turn.acks.count == 1 && turn.heard == [Heard("D2", "T", "made"), Heard("D3", "T", "made")])
+    #expect(turn.terms.allSatisfy { $0.pickup == pickup && $0.dropoff == dropoff })
+    #expect(turn.terms.map(\.expires) == Array(repeating: first.terms[0].expires, count: 2))
+    for (terms, meters) in zip(turn.terms, [800.0, 700]) { #expect(abs(terms.distance - meters) < 5) }
+    // Nothing of the offer is another.
+    for _ in 0..<2 {
+      let route = try Route(points: [pickup, dropoff])
+      let again = bench.turn(bench.change(.rider, "r", "T", pickup: pickup, route: route))
+      #expect(again.acks.count == 1 && again.heard.isEmpty)
+    }
+    #expect(bench.accept("D2", "T").heard == [Heard("D3", "T", "taken")])
+    #expect(bench.turn(bench.change(.rider, "r", "T", pickup: offerPickup)).heard.isEmpty, "it has its update")
+  }
+
   @Test("A driver has one open offer at a time, and none while it is on a trip")
   func oneEach() {
     let bench = HubBench()

@@ -55,9 +55,9 @@ extension Hub {
     try requireRoom("this hub cannot store changes now; send it again")
     let outcome = try trips.change(change, by: actor, messageID: messageID, at: time, now, counting: &counters)
     guard case .step(let step) = outcome else { return }
-    counters.tripChanges += 1
     recordTrip(step.trip)
     publish(step.update, of: step.trip)
+    carryOut(offers.renew(after: step, drivers, trips))
     updateLegAfterMove(step.trip)
   }
 

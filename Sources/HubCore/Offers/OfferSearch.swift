@@ -13,6 +13,8 @@ struct AskedDriver {
   /// When its time to answer ends (uptime, ns).
   var deadline: Int64
   var answer: OffersReport.Asked.Answer
+  /// Of another hub's trip: the places that the driver was sent last.
+  var sentPlaces: [Coordinate?] = []
   /// Its hub refused: it does not count as asked, but is not asked again.
   var isPassed = false
 

@@ -125,12 +125,28 @@ extension Offers {
     let driver = Int(hit.driver)
     guard let place = drivers[driver].position?.coordinate else { return nil }
     let index = open(search, drivers[driver].id, drivers.handle(of: driver), at: now)
-    let estimate = trips.approach(from: place, to: pickup, crowMeters: hit.distanceMeters)
-    let trip = Int(slab[search].trip.index)
-    let terms = Offer.Terms(
-      pickup: pickup, dropoff: trips[trip].dropoff, distance: hit.distanceMeters.rounded(),
-      eta: estimate.seconds.rounded(), expires: slab[search].asked[index].expires)
+    let dropoff = trips[Int(slab[search].trip.index)].dropoff
+    let terms = trips.terms(of: slab[search].asked[index], from: place, to: pickup, dropoff)
     return .changed(.made(terms), of: slab[search].tripID, to: driver)
+  }
+
+  /// A trip has changed: where its places are others, who has an open offer of it gets the offer again, with these.
+  func renew(after step: TripStep, _ drivers: borrowing Drivers, _ trips: borrowing Trips) -> [OfferStep] {
+    guard step.update.pickup != nil || step.update.dropoff != nil, trips[step.trip].isWithoutDriver,
+      let search = byTrip[UInt32(step.trip)], let pickup = trips[step.trip].pickup
+    else { return [] }
+    let dropoff = trips[step.trip].dropoff
+    var steps: [OfferStep] = []
+    for asked in slab[search].asked where asked.isOpen {
+      if let driver = asked.driver.flatMap({ drivers.current($0) }), !drivers[driver].isElsewhere {
+        guard let place = drivers[driver].position?.coordinate else { continue }  // it had one when it was asked
+        let terms = trips.terms(of: asked, from: place, to: pickup, dropoff)
+        steps.append(.changed(.made(terms), of: slab[search].tripID, to: driver))
+      } else {
+        steps.append(.sent(SentOffer(asked, of: slab[search], pickup: pickup, dropoff: dropoff)))
+      }
+    }
+    return steps
   }
 
   /// Opens an offer to a driver, without a handle to one of another hub. Gives its index among the asked.
@@ -169,6 +185,18 @@ private struct OfferFit {
     guard drivers.matches(driver, label, filter, .ops, at: time), busy[driver] == nil else { return false }
     let handle = drivers.handle(of: Int(driver))
     return drivers.isFree(handle) && drivers[Int(driver)].isReachable && !asked.contains(handle)
+  }
+}
+
+extension Trips {
+  /// The terms of an offer to a driver at `place`.
+  func terms(
+    of asked: AskedDriver, from place: Coordinate, to pickup: Coordinate, _ dropoff: Coordinate?
+  ) -> Offer.Terms {
+    let crow = UnitVector(place).distance(to: UnitVector(pickup))
+    return Offer.Terms(
+      pickup: pickup, dropoff: dropoff, distance: crow.rounded(),
+      eta: approach(from: place, to: pickup, crowMeters: crow).seconds.rounded(), expires: asked.expires)
   }
 }
 

@@ -113,7 +113,9 @@ extension Offers {
     _ deadlines: inout Deadlines, counting counters: inout HubCounters
   ) -> [OfferStep] {
     let known = ofOthers[offer.tripID]
-    if let known, slab[known].asked.contains(where: { offer.names($0) }) { return [] }
+    if let known, let index = slab[known].asked.firstIndex(where: { offer.names($0) }) {
+      return renew(known, index, offer, drivers, trips)
+    }
     guard let driver = drivers.find(offer.driverID), drivers.isFree(drivers.handle(of: driver)),
       drivers[driver].isReachable, byDriver[UInt32(driver)] == nil, let pickup = offer.pickup,
       let place = drivers[driver].position?.coordinate
@@ -125,13 +127,23 @@ extension Offers {
     let steps = known == nil ? makeRoom() : []
     let search = beginOther(offer, at: now)
     let index = open(search, offer.driverID, drivers.handle(of: driver), offered: offer.made, at: now)
-    let crow = UnitVector(place).distance(to: UnitVector(pickup))
-    let terms = Offer.Terms(
-      pickup: pickup, dropoff: offer.dropoff, distance: crow.rounded(),
-      eta: trips.approach(from: place, to: pickup, crowMeters: crow).seconds.rounded(),
-      expires: slab[search].asked[index].expires)
+    slab[search].asked[index].sentPlaces = offer.places
+    let terms = trips.terms(of: slab[search].asked[index], from: place, to: pickup, offer.dropoff)
     arm(search, &deadlines)
     return steps + [.changed(slab[search]), .changed(.made(terms), of: offer.tripID, to: driver)]
+  }
+
+  /// The trip of an offer has other places, or the message has come twice.
+  private mutating func renew(
+    _ search: Int, _ index: Int, _ offer: SentOffer, _ drivers: borrowing Drivers, _ trips: borrowing Trips
+  ) -> [OfferStep] {
+    let asked = slab[search].asked[index]
+    guard asked.isOpen, asked.sentPlaces != offer.places, let pickup = offer.pickup,
+      let driver = asked.driver.flatMap({ drivers.current($0) }), let place = drivers[driver].position?.coordinate
+    else { return [] }
+    slab[search].asked[index].sentPlaces = offer.places
+    let terms = trips.terms(of: asked, from: place, to: pickup, offer.dropoff)
+    return [.changed(.made(terms), of: offer.tripID, to: driver)]
   }
 
   /// The offers of another hub's trip, with room for one more.

@@ -36,6 +36,8 @@ public struct SentOffer: Sendable, Equatable {
     (self.pickup, self.dropoff) = (pickup, dropoff)
   }
 
+  var places: [Coordinate?] { [pickup, dropoff] }
+
   /// The answer of the driver's hub: the driver can't be asked, or no longer.
   var declined: SentOffer {
     var answer = self

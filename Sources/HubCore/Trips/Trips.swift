@@ -260,6 +260,7 @@ struct Trips: ~Copyable {
     slab[trip].noteHeard(at: now.uptime)
     if let move { slab[trip].note(move) }
     legs.end(&slab[trip])
+    counters.tripChanges += 1
     return .step(TripStep(trip: trip, update: update))
   }
 
