@@ -113,7 +113,8 @@ public enum HubOutput: Sendable {
   indirect case fences(SessionRef, FenceAnswer)
   /// The answer to a question about tokens.
   indirect case credentials(SessionRef, CredentialAnswer)
-  /// Revocations changed. All outlets get the changes in the same order, the asking one before the answer.
+  /// Revocations changed. All outlets get the changes in the same order, before they are stored, and the asking one
+  /// before the answer.
   indirect case revoked(RevocationChange)
   /// A followed channel has another owner, or its owner other numbers: its state, for all subscribers of this outlet.
   indirect case channelRestarted(ChannelHandle, Subscribed)

@@ -58,6 +58,25 @@ import Testing
     #expect(ended.count == 2 && ended.allSatisfy { !$0.isOfPeers && $0.added.map(\.cause) == [.endedFamily] })
   }
 
+  @Test("a revocation holds before it is stored, here and at peers, also where the disk is full and others wait for it")
+  func fullDisk() throws {
+    let bench = try DurableBench(loops: 2)
+    bench.hub.joinCluster(outlet: 1)
+    bench.store()
+    func changes(_ outputs: [HubOutput]) -> [RevocationChange] {
+      outputs.compactMap { if case .revoked(let change) = $0 { change } else { nil } }
+    }
+    let own = changes(bench.turn([.credentials(asker, .revoke(Revocation(.subject(id("R1")), until: nil)), nil)]))
+    #expect(own.map(\.added.first?.name) == [.subject(id("R1")), .subject(id("R1"))])
+    let full = bench.store(0, condition: .unavailable)
+    #expect(answers(full).map(\.status) == [503] && changes(full).isEmpty)
+    let others = Revocation(.subject(id("R2")), until: nil)
+    let told = changes(bench.turn([.credentials(peer, .extend([others], isOfPeers: true), nil)]))
+    #expect(told.map(\.added.first?.name) == [.subject(id("R2")), .subject(id("R2"))])
+    #expect(told.allSatisfy { $0.isOfPeers && $0.number > own[0].number })
+    #expect(changes(bench.store()).isEmpty, "all hear of each once, in order")
+  }
+
   @Test("why tokens are revoked stands in the journal, so that those of ended families keep their own room")
   func causes() throws {
     var limits = HubLimits.roomy

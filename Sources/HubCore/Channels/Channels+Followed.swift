@@ -105,12 +105,11 @@ extension Channels {
     emitStored(output, to: session.outlet, &storage, counting: &counters)
   }
 
-  /// Publishes a change of the revocations to all outlets, once it is stored.
-  mutating func publishRevocations(
-    _ change: RevocationChange?, _ storage: inout HubStorage, counting counters: inout HubCounters
-  ) {
+  /// Publishes a change of the revocations to all outlets, also before it is stored: the disk may be full for hours,
+  /// and a token that is refused too early, should a crash undo it, harms nobody.
+  mutating func publishRevocations(_ change: RevocationChange?) {
     guard let change else { return }
-    for outlet in allOutlets { emitStored(.revoked(change), to: outlet, &storage, counting: &counters) }
+    for outlet in allOutlets { emit(.revoked(change), to: outlet) }
   }
 
   /// The channel, if its publications come from another hub.

@@ -143,7 +143,7 @@ public struct Hub: ~Copyable {
   private mutating func answer(_ request: CredentialRequest, _ found: CredentialAnswer? = nil) {
     let answer = credentials.answer(request, found, at: now, &storage, &deadlines, counting: &counters)
     if found == nil { channels.note(answer, to: request.question, credentials, at: now.timestamp) }
-    channels.publishRevocations(credentials.takeChange(), &storage, counting: &counters)
+    channels.publishRevocations(credentials.takeChange())
     channels.answer(request.session, answer, isOfOthers: found != nil, &storage, counting: &counters)
   }
 
@@ -333,7 +333,7 @@ public struct Hub: ~Copyable {
       case .trip: if let trip = trips.current(entry.handle) { checkEnded(trip) }
       case .tokenFamily, .tokenGrace, .revocation:
         credentials.check(entry, at: now, &storage, &deadlines)
-        channels.publishRevocations(credentials.takeChange(), &storage, counting: &counters)
+        channels.publishRevocations(credentials.takeChange())
       case .offers:
         carryOut(offers.checkDeadline(entry.handle, drivers, trips, at: now, canStore: storage.hasRoom, &deadlines))
       }
