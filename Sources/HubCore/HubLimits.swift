@@ -247,6 +247,9 @@ public struct HubTimings: Sendable, Equatable {
   /// How long an ended trip's events can be recovered, and after which an absent driver is forgotten. A trip without a
   /// move or position for this long is cancelled by the hub, so that abandoned trips do not fill the table.
   public var retention = 86_400.0
+  /// A trip that a restarted hub has read is not cancelled or forgotten for this long: its people may have been cut
+  /// off, and the machine's clock may be wrong.
+  public var returning = 600.0
   /// More than `replacements` replacements of one driver's session in `replacementWindow` …
   public var replacements = 3
   public var replacementWindow = 60.0

@@ -219,7 +219,7 @@ extension Hub {
   mutating func checkEnded(_ trip: Int) {
     // First, also without a turn between the two: the machine was suspended.
     if trips[trip].isOver(at: now.uptime) { close(trip) }
-    guard trips.checkRetention(trip, at: now.uptime, canStore: storage.hasRoom, &deadlines) else { return }
+    guard trips.checkRetention(trip, at: now, canStore: storage.hasRoom, &deadlines) else { return }
     if let channel = trips[trip].channel { channels.forgetEvents(of: channel, &storage) }
     storage.write(.tripForgotten(trips[trip].id))
     removeTrip(trip)

@@ -116,6 +116,9 @@ struct Trip {
   @inline(__always)
   func isOver(at uptime: Int64) -> Bool { uptime >= closes }
 
+  /// From when on its retention counts (uptime, ns).
+  var retained: Int64 { ended ?? lastHeard }
+
   /// The published ETA for the present target.
   var currentETA: PublishedETA? { lastPublishedETA?.target == status.target ? lastPublishedETA : nil }
 
@@ -149,7 +152,7 @@ struct Trip {
 
   private mutating func end(at uptime: Int64, grace: Int64) {
     ended = uptime
-    closes = uptime + grace
+    closes = min(closes, uptime + grace)
   }
 
   /// By the first one the request for the trip is recognised as long as the trip is known.
@@ -244,10 +247,11 @@ struct Trip {
     lastPublishedETA = durable.eta.map { PublishedETA($0, publishedAt: uptime) }
   }
 
-  /// Resumes a restored trip, by the wall clock.
+  /// Reckons by the wall clock when a restored trip ended or, while it is active, was last moved or had a position.
   mutating func resume(at now: Moment, grace: Int64) {
-    guard let endedAt else { return }
-    let passed = max(0, now.timestamp.milliseconds - endedAt.milliseconds)
-    end(at: now.uptime - min(passed, 1 << 40) * 1_000_000, grace: grace)
+    let since = endedAt ?? max(updated, progress.newest ?? updated)
+    let passed = min(max(0, now.timestamp.milliseconds - since.milliseconds), 1 << 40)
+    let uptime = now.uptime - passed * 1_000_000
+    if endedAt == nil { lastHeard = uptime } else { end(at: uptime, grace: grace) }
   }
 }

@@ -1,15 +1,31 @@
 // Deadlines of trips: of an active one, in case nobody ends it; of an ended one, to unsubscribe its subscribers and
 // then to forget it.
+//
+// What was before a restart is reckoned by the wall clock, which may be wrong when a machine starts. So neither comes
+// in the first minutes after a start, and then by the clock as it is by that time.
 import HubMessages
 
 extension Trips {
   /// Arms a trip's deadline for its abandonment, or for the end of its grace.
   func arm(_ trip: Int, _ deadlines: inout Deadlines) {
     if self[trip].ended == nil {
-      deadlines.arm(.tripSilence, handle(of: trip), at: self[trip].lastHeard + nanoseconds(timings.retention))
+      deadlines.arm(.tripSilence, handle(of: trip), at: endOfRetention(trip))
     } else {
       deadlines.arm(.trip, handle(of: trip), at: self[trip].closes)
     }
+  }
+
+  /// When a trip's retention is over.
+  private func endOfRetention(_ trip: Int) -> Int64 {
+    let end = self[trip].retained + nanoseconds(timings.retention)
+    guard self[trip].retained < start else { return end }
+    return max(end, start + nanoseconds(min(timings.returning, timings.retention)))
+  }
+
+  private mutating func isRetentionOver(_ trip: Int, at now: Moment) -> Bool {
+    guard now.uptime >= endOfRetention(trip) else { return false }
+    if self[trip].retained < start { slab[trip].resume(at: now, grace: nanoseconds(timings.tripGrace)) }
+    return now.uptime >= endOfRetention(trip)
   }
 
   /// Handles an active trip's deadline: cancels it where nothing came for the retention; arms it again where that
@@ -18,7 +34,7 @@ extension Trips {
     _ trip: Int, at now: Moment, canStore: Bool, _ deadlines: inout Deadlines
   ) -> TripStep? {
     guard self[trip].ended == nil else { return nil }
-    guard now.uptime >= self[trip].lastHeard + nanoseconds(timings.retention) else {
+    guard isRetentionOver(trip, at: now) else {
       arm(trip, &deadlines)
       return nil
     }
@@ -30,12 +46,14 @@ extension Trips {
   }
 
   /// Handles an ended trip's deadline: true where it is to be forgotten now. Else arms it again.
-  func checkRetention(_ trip: Int, at uptime: Int64, canStore: Bool, _ deadlines: inout Deadlines) -> Bool {
-    guard let ended = self[trip].ended else { return false }
-    let forgets = ended + nanoseconds(timings.retention)
-    if uptime >= forgets, canStore { return true }
+  mutating func checkRetention(_ trip: Int, at now: Moment, canStore: Bool, _ deadlines: inout Deadlines) -> Bool {
+    guard self[trip].ended != nil else { return false }
+    let isOver = isRetentionOver(trip, at: now)
+    if isOver, canStore { return true }
     let look =
-      uptime >= forgets ? uptime + nanoseconds(timings.storageRetry) : self[trip].isClosed ? forgets : self[trip].closes
+      isOver
+      ? now.uptime + nanoseconds(timings.storageRetry)
+      : self[trip].isClosed ? endOfRetention(trip) : self[trip].closes
     deadlines.arm(.trip, handle(of: trip), at: look)
     return false
   }

@@ -18,6 +18,8 @@ struct Trips: ~Copyable {
   private(set) var legs: TripLegs
   /// Unfinished lists.
   private var listings = TripListings()
+  /// When this hub, having read its journal, began (uptime, ns).
+  private(set) var start = Int64.min
 
   init(limits: HubLimits, timings: HubTimings, seed: UInt64) {
     self.limits = limits
@@ -390,6 +392,7 @@ struct Trips: ~Copyable {
 
   /// Resumes a restored trip, by the wall clock. `beginner` is the driver that began it, if it is known.
   mutating func resume(_ trip: Int, begunBy beginner: Handle?, at now: Moment) {
+    start = now.uptime
     slab[trip].beginner = beginner
     slab[trip].resume(at: now, grace: nanoseconds(timings.tripGrace))
   }
