@@ -177,4 +177,25 @@ extension HubLimits {
     let unsubscribed = turn.all.firstIndex { if case .unsubscribed = $0 { true } else { false } }
     #expect(unsubscribed ?? 0 > last ?? 0)
   }
+
+  @Test("Who resumes a few events with long routes pays for their bytes, and others behind it wait")
+  func longRoutes() throws {
+    let bench = HubBench(limits: .crowded)
+    let session = bench.connect("live", slot: 1)
+    bench.turn(bench.move(.rider, "r", "t", .requested))
+    for number in 0..<20 {
+      let points = (0..<5000).map { at(48 + Double(number) * 0.1, 11.5 + Double($0 % 2) * 0.0001) }
+      bench.turn(bench.change(.rider, "r", "t", route: try Route(points: points)))
+    }
+    bench.pass(seconds: 1)
+    var inputs = (0..<40).map { bench.subscribe(bench.trip("t"), since: 1, slot: UInt32(100 + $0)) }
+    inputs.append(bench.fix(session))
+    let first = bench.turn(inputs)
+    #expect(first.positions.isEmpty && first.acks.count <= 1)
+    let bytes = try #require(first.subscribed.first).missed.reduce(0) { $0 + $1.contentBytes }
+    #expect(bytes > 200_000 && first.subscribed.count < 8, "\(bytes) bytes, \(first.subscribed.count) times")
+    var all = first.subscribed.count
+    while bench.hub.hasMoreDue { all += bench.turn().subscribed.count }
+    #expect(all == 40)
+  }
 }

@@ -1,4 +1,5 @@
 // What a trip's steps write into the journal: one record of the trip for each, whatever the step does.
+import HubBytes
 import HubGeo
 import HubMessages
 import HubTestSupport
@@ -60,5 +61,21 @@ import Testing
     #expect(try records(bench, [fix]) == 1)
     bench.advance(seconds: 86_401)
     #expect(try records(bench, []) == 2, "both are cancelled")
+  }
+
+  @Test("The route of an event is read back as it was written: nothing of it is decoded")
+  func routes() throws {
+    var update = TripUpdate(
+      tripID: id("T"), status: .accepted, previousStatus: nil, driverID: nil, timestamp: time(0), location: nil,
+      sequence: 1)
+    update.route = "no polyline: \u{1F6A7}"
+    let event = Publication(channel: .trip(id("T")), number: 1, timestamp: time(0), body: .tripUpdate(update))
+    var bytes = ByteBuffer()
+    RecordWriter.write(.event(event), into: &bytes)
+    let read = try bytes.withBytes { bytes throws(RecordError) in
+      var reader = RecordReader(bytes)
+      return try DurableRecord.next(from: &reader)
+    }
+    #expect(read == .event(event))
   }
 }

@@ -281,8 +281,8 @@ struct Channels: ~Copyable {
   }
 
   /// Answers a subscriber with a snapshot, or with the events that it missed and then the present state. The answer is
-  /// in the same list as publications, so that the outlet sees none twice and misses none in between. Gives how much
-  /// was missed.
+  /// in the same list as publications, so that the outlet sees none twice and misses none in between. Gives what
+  /// that cost: each event that was missed, and each KiB in them, like a fix.
   mutating func answer(
     _ input: SubscribeInput, _ channel: Int, _ known: Subscribed.Snapshot?, missed events: [Publication]?,
     history: [HubFigures]?, isParty: Bool, isOver: Bool, at time: Timestamp
@@ -309,7 +309,7 @@ struct Channels: ~Copyable {
     let isTheirs = name == .trips ? countsTrips : isParty
     emit(.subscribed(session, handle, answer, missed: missed ?? [], isParty: isTheirs), to: session.outlet)
     if isOver { emit(.channelEnded(handle, name, .tripEnded), to: session.outlet) }
-    return missed?.count ?? 0
+    return missed?.reduce(0) { $0 + 1 + $1.contentBytes / 1024 } ?? 0
   }
 
   /// Ends a session's subscription: its outlet releases it when it has drained this.

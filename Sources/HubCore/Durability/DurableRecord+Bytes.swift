@@ -163,7 +163,7 @@ extension TripUpdate {
       summary: try reader.read(), sequence: sequence)
     guard kind != .tripUpdate else { return }
     (pickup, dropoff) = (try reader.read(), try reader.read())
-    route = (try reader.read() as Route?)?.polyline
+    route = try reader.read()
     if kind == .listedTripUpdate {
       riderID = try reader.read()
     } else if !isChange {
