@@ -80,6 +80,17 @@ import Testing
     #expect(Turn(loops: [bench.turn([bench.subscribe("T")])]).subscribed.map(\.answer.sequence) == [1])
   }
 
+  @Test("Who has subscribed to all trips and waits for their events is refused, and is no subscriber then")
+  func waitingForTrips() throws {
+    let bench = try makeBench()
+    let first = Turn(loops: [bench.turn([bench.subscribe(.trips)]) + bench.store()])
+    bench.turn([.released(outlet: 0, try #require(first.subscribed.first).handle)])
+    bench.turn([bench.move(.ops, "o", "T", .requested), bench.subscribe(.trips, slot: 81)])
+    let full = Turn(loops: [bench.store(0, condition: .unavailable)])
+    #expect(full.refusedSubscriptions.map(\.code) == [.storageFull] && full.subscribed.isEmpty)
+    #expect(Turn(loops: [bench.store()]).moves.isEmpty, "nobody follows")
+  }
+
   @Test("A trip that is asked for over HTTP is refused with its id, by which it can be asked for again")
   func posted() throws {
     let bench = try makeBench()

@@ -22,8 +22,19 @@ extension Channels {
     while let outlet = outlets.popFirst() { emitStored(output, to: UInt32(outlet), &storage, counting: &counters) }
   }
 
+  /// Emits the answer to who subscribes or unsubscribes, when all events of the channel so far are stored.
+  mutating func emit(
+    _ output: HubOutput, behindEventsOf channel: Int, to outlet: UInt32, _ storage: inout HubStorage,
+    counting counters: inout HubCounters
+  ) {
+    guard table.eventTicket(channel) > storage.storedThrough else { return emit(output, to: outlet) }
+    emitStored(output, to: outlet, &storage, counting: &counters)
+  }
+
   /// Refuses a waiting output that cannot be stored.
   mutating func refuse(waiting output: HubOutput, to outlet: UInt32, counting counters: inout HubCounters) {
+    if case .unsubscribed = output { return emit(output, to: outlet) }
+    if case .subscribed(_, let channel, _, _, _) = output { _ = release(channel, of: outlet) }
     guard let refusal = output.refusedForStorage else { return }
     counters.refusedForStorage += 1
     emit(refusal, to: outlet)
@@ -35,9 +46,19 @@ extension Channels {
     guard storage.isOn, storage.condition == .good else { return false }
     // Not before earlier ones, which are handled again in order when they are released.
     let isBehindOthers = storage.parked > 0 && !storage.isReleasing && table.find(channel) != nil
-    guard isBehindOthers || isUnstored(channel, storage) else { return false }
+    guard isBehindOthers || isUnstored(channel, storage) && !isAnsweredBehindEvents(channel) else { return false }
     storage.park(input)
     return true
+  }
+
+  /// Whether a subscription to a known channel begins at once, and its answer waits for the events so far. A channel of
+  /// events alone may have one in each group of the journal: a subscription that began only when all are stored might
+  /// never. With state this is not possible, for what is published of it before the answer leaves would be lost.
+  private func isAnsweredBehindEvents(_ channel: Channel) -> Bool {
+    switch channel {
+    case .trips, .fence: table.find(channel) != nil
+    case .trip, .driver, .area, .nearby, .box, .counts, .countsBlock, .fleet, .raw, .stats: false
+    }
   }
 
   /// Whether a channel's newest event is not stored. A new channel starts from the numbers of removed ones: their

@@ -285,7 +285,8 @@ struct Channels: ~Copyable {
   /// that cost: each event that was missed, and each KiB in them, like a fix.
   mutating func answer(
     _ input: SubscribeInput, _ channel: Int, _ known: Subscribed.Snapshot?, missed events: [Publication]?,
-    history: [HubFigures]?, isParty: Bool, isOver: Bool, at time: Timestamp
+    history: [HubFigures]?, isParty: Bool, isOver: Bool, at time: Timestamp, _ storage: inout HubStorage,
+    counting counters: inout HubCounters
   ) -> Int {
     var (snapshot, missed) = (known, events)
     let name = input.request.channel
@@ -307,19 +308,24 @@ struct Channels: ~Copyable {
     answer.isEventsOnly = input.request.isEventsOnly
     let (handle, session) = (ChannelHandle(index: UInt32(channel)), input.session)
     let isTheirs = name == .trips ? countsTrips : isParty
-    emit(.subscribed(session, handle, answer, missed: missed ?? [], isParty: isTheirs), to: session.outlet)
+    let output = HubOutput.subscribed(session, handle, answer, missed: missed ?? [], isParty: isTheirs)
+    emit(output, behindEventsOf: channel, to: session.outlet, &storage, counting: &counters)
     if isOver { emit(.channelEnded(handle, name, .tripEnded), to: session.outlet) }
     return missed?.reduce(0) { $0 + 1 + $1.contentBytes / 1024 } ?? 0
   }
 
   /// Ends a session's subscription: its outlet releases it when it has drained this.
-  mutating func unsubscribe(_ session: SessionRef, _ messageID: MessageID, _ channel: Channel) {
+  mutating func unsubscribe(
+    _ session: SessionRef, _ messageID: MessageID, _ channel: Channel, _ storage: inout HubStorage,
+    counting counters: inout HubCounters
+  ) {
     guard let index = table.find(channel) else {
       let answer = Reply.unsubscribed(Unsubscribed(replyTo: messageID, channel: channel, reason: .asked))
       return emit(.reply(session, answer), to: session.outlet)
     }
     if table.driverListener(index) == session { table.setDriverListener(index, nil) }
-    emit(.unsubscribed(session, messageID, ChannelHandle(index: UInt32(index)), channel), to: session.outlet)
+    let output = HubOutput.unsubscribed(session, messageID, ChannelHandle(index: UInt32(index)), channel)
+    emit(output, behindEventsOf: index, to: session.outlet, &storage, counting: &counters)
   }
 
   /// Removes a subscriber.

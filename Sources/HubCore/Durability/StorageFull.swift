@@ -13,11 +13,10 @@ extension HubOutput {
   var isAnswer: Bool {
     switch self {
     case .reply(_, let reply): reply.storedMessageID != nil
-    case .trips, .fences, .notified, .credentials: true
-    case .delivery, .subscribed, .watching, .areaSnapshot, .areaUpdate, .areaTickEnded, .shareEnded, .viewEnded,
-      .subscriptionRefused,
-      .unsubscribed, .channelEnded, .channelClaimed, .named, .admitted, .conflict, .full, .replaced, .queryResult,
-      .channelRestarted, .cluster, .revoked:
+    case .trips, .fences, .notified, .credentials, .subscribed, .unsubscribed: true
+    case .delivery, .watching, .areaSnapshot, .areaUpdate, .areaTickEnded, .shareEnded, .viewEnded,
+      .subscriptionRefused, .channelEnded, .channelClaimed, .named, .admitted, .conflict, .full, .replaced,
+      .queryResult, .channelRestarted, .cluster, .revoked:
       false
     }
   }
@@ -39,10 +38,11 @@ extension HubOutput {
       return .credentials(session, .refused(.notStored("send the same again")))
     case .notified(let session, let answer):
       return .notified(session, .refused(.notStored(answer.howToRepeat)))
-    case .delivery, .subscribed, .watching, .areaSnapshot, .areaUpdate, .areaTickEnded, .shareEnded, .viewEnded,
-      .subscriptionRefused,
-      .unsubscribed, .channelEnded, .channelClaimed, .named, .admitted, .conflict, .full, .replaced, .queryResult,
-      .channelRestarted, .cluster, .revoked:
+    case .subscribed(let session, _, let answer, _, _):
+      return .subscriptionRefused(session, .notStored("subscribe again", replyTo: answer.replyTo))
+    case .delivery, .watching, .areaSnapshot, .areaUpdate, .areaTickEnded, .shareEnded, .viewEnded,
+      .subscriptionRefused, .unsubscribed, .channelEnded, .channelClaimed, .named, .admitted, .conflict, .full,
+      .replaced, .queryResult, .channelRestarted, .cluster, .revoked:
       return nil
     }
   }

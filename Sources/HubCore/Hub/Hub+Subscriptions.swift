@@ -39,7 +39,7 @@ extension Hub {
     backlog.spend(
       channels.answer(
         input, channel, snapshot, missed: missed, history: request.channel == .stats ? figures.seconds : nil,
-        isParty: access == .party, isOver: isOver, at: now.timestamp))
+        isParty: access == .party, isOver: isOver, at: now.timestamp, &storage, counting: &counters))
     // The subscriber may make the driver send more often.
     if !isDriver, let driver = trips.driver(on: request.channel, among: drivers) {
       adviseSampling(driver, trip: lastTrip(of: driver))
@@ -67,7 +67,7 @@ extension Hub {
 
   mutating func unsubscribe(_ session: SessionRef, _ messageID: MessageID, _ channel: Channel) {
     if channels.waits(.unsubscribe(session, messageID, channel), for: channel, &storage) { return }
-    channels.unsubscribe(session, messageID, channel)
+    channels.unsubscribe(session, messageID, channel, &storage, counting: &counters)
   }
 
   mutating func release(_ outlet: UInt32, _ handle: ChannelHandle) {
