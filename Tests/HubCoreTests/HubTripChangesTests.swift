@@ -33,6 +33,17 @@ import Testing
     #expect(missed?.compactMap(\.move?.dropoff) == [at(48.2, 11.6)])
   }
 
+  @Test("a change that changed nothing is remembered too: sent again after another one it changes nothing")
+  func repeated() {
+    let bench = HubBench()
+    bench.turn(bench.move(.rider, "r", "t", .requested))
+    let (here, there) = (at(48.1, 11.5), at(48.2, 11.6))
+    for (place, name) in [(here, "c1"), (here, "c2"), (there, "c3"), (here, "c2")] {
+      #expect(bench.turn(bench.change(.rider, "r", "t", pickup: place, message: message(name))).acks.count == 1)
+    }
+    #expect(bench.hub.trips[0].pickup == there && bench.hub.counters.tripChanges == 2)
+  }
+
   @Test("who may begin the trip may change it: its rider, ops, and the driver of a trip without a rider")
   func rights() {
     let bench = HubBench()

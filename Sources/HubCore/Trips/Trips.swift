@@ -257,10 +257,10 @@ struct Trips: ~Copyable {
     countRoute(of: trip, -1)
     let update = slab[trip].take(change, at: time)
     countRoute(of: trip)
-    // Nothing to remember: a repetition changes nothing again.
+    // Also of one that changes nothing, since after another change it would. It goes into the trip's next record.
+    if let move { slab[trip].note(move) }
     guard update.isChange else { return .unchanged(showing: nil) }
     slab[trip].noteHeard(at: now.uptime)
-    if let move { slab[trip].note(move) }
     legs.end(&slab[trip])
     counters.tripChanges += 1
     return .step(TripStep(trip: trip, update: update))
