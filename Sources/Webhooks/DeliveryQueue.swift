@@ -6,9 +6,10 @@
 // channel arrive in order, one at a time, and a failing channel does not delay others. Memory has a position for each
 // channel behind the cursor, and no event's content.
 //
-// After ten consecutive failures the receiver counts as down: one request at a time probes it, by RetrySchedule. Each
-// success doubles the concurrency, each failure halves it, like TCP's slow start and multiplicative decrease (RFC 5681
-// §3.1): a receiver that returns is not flooded by the backlog.
+// After ten consecutive failures the receiver counts as down: one request at a time probes it, by RetrySchedule. It may
+// be up and refuse some events only, so events that have not failed are sent first then, and looked for. Each success
+// doubles the concurrency, each failure halves it, like TCP's slow start and multiplicative decrease (RFC 5681 §3.1): a
+// receiver that returns is not flooded by the backlog.
 import HubMessages
 
 /// Decides for one webhook. Each call costs O(lanes) at most, of which there are `maximumLanes`.
@@ -112,8 +113,11 @@ struct DeliveryQueue: Sendable {
     guard underWay < allowance else { return .idle }
     let start = max(probesAt, heldUntil)
     guard start <= now.uptime else { return .wait(until: start) }
-    if let next, next.time <= now.uptime { return deliver(next.channel, now) }
-    if scan == .possible, lanes.count < Self.maximumLanes {
+    let mayScan = scan == .possible && lanes.count < Self.maximumLanes
+    if let next, next.time <= now.uptime, !(isProbing && next.hasFailed && mayScan) {
+      return deliver(next.channel, now)
+    }
+    if mayScan {
       scan = .underWay
       return .scan(from: cursor)
     }
@@ -136,15 +140,22 @@ struct DeliveryQueue: Sendable {
     return .deliver(PendingEvent(position: lane.position, channel: channel))
   }
 
-  /// The lane that has waited longest; of several, the one with the oldest event.
-  private func earliestDue() -> (channel: Channel, time: Int64)? {
-    var earliest: (channel: Channel, time: Int64, position: JournalPosition)?
+  /// The lane that has waited longest; of several, the one with the oldest event. While probing, one without failures
+  /// comes before all others: it is due at once.
+  private func earliestDue() -> (channel: Channel, time: Int64, hasFailed: Bool)? {
+    var earliest: (channel: Channel, time: Int64, hasFailed: Bool, position: JournalPosition)?
     for (channel, lane) in lanes {
       guard case .due(let time) = lane.state else { continue }
-      if let found = earliest, (found.time, found.position) <= (time, lane.position) { continue }
-      earliest = (channel, time, lane.position)
+      let hasFailed = lane.failures > 0
+      if let found = earliest {
+        let isLater =
+          isProbing && found.hasFailed != hasFailed
+          ? hasFailed : (found.time, found.position) <= (time, lane.position)
+        if isLater { continue }
+      }
+      earliest = (channel, time, hasFailed, lane.position)
     }
-    return earliest.map { ($0.channel, $0.time) }
+    return earliest.map { ($0.channel, $0.time, $0.hasFailed) }
   }
 
   // MARK: What the journal says

@@ -118,6 +118,29 @@ import Testing
     #expect((0..<4).map { _ in world.answerAll(.status(200)) } == [1, 2, 8, 16], "each success doubles")
   }
 
+  @Test("Refused events, more than make a receiver seem to be down, delay others by hours at most, and are given up")
+  func refusedAmongOthers() {
+    var world = World(channels: Array(0..<40), concurrency: 4)
+    var (taken, outcomes): ([Int], [DeliveryOutcome]) = ([], [])
+    func run(hours: Double, step: Double) {
+      for _ in 0..<Int(hours * 3600 / step) {
+        var events = world.run()
+        while !events.isEmpty {
+          for event in events {
+            let outcome = world.answer(event, .status(event < 16 ? 422 : 200), unit: 0.5)
+            if outcome == .delivered { taken.append(event) } else { outcomes.append(outcome) }
+          }
+          events = world.run()
+        }
+        world.advance(seconds: step)
+      }
+    }
+    run(hours: 4, step: 5)
+    #expect(taken == Array(16..<40), "behind six probes with events that are refused: 3 h 43 min")
+    run(hours: 120, step: 600)
+    #expect(outcomes.count { $0 == .dead } == 16 && world.queue.laneCount == 0)
+  }
+
   @Test("At the limit of lanes the scan stops, and continues when a lane is through")
   func laneLimit() {
     let limit = DeliveryQueue.maximumLanes
