@@ -6,7 +6,7 @@ public struct DeliveryProgress: Sendable, Equatable {
   /// All events before this position are delivered, given up, or in a lane.
   public var cursor: JournalPosition
   /// Channels behind the cursor, unordered. Of a stream: channels ahead of it, whose events were sent before the event
-  /// at the cursor was refused.
+  /// at the cursor was refused, and channels whose event was refused.
   public var lanes: [Lane]
   public var isEnabled: Bool
 
@@ -15,9 +15,10 @@ public struct DeliveryProgress: Sendable, Equatable {
     public var channel: Channel
     /// All of the channel's events before this position are delivered or given up.
     public var position: JournalPosition
-    /// Failures of the event at this position.
+    /// Failures of the event at this position. Of a stream: the events of the channel that were first refused together,
+    /// this one and those behind it; 0 where this one was not.
     public var failures: Int
-    /// When that event was first tried.
+    /// When that event was first tried, or first refused by a stream's server.
     public var firstTry: Timestamp?
 
     public init(channel: Channel, position: JournalPosition, failures: Int, firstTry: Timestamp?) {

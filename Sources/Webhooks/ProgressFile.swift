@@ -5,8 +5,8 @@
 //     SUM GROUP RECORD on|off [+CHANNEL GROUP RECORD FAILURES FIRST-TRY]… [-CHANNEL]…
 //
 // A line has the cursor, whether the webhook or stream is enabled, and changed channels behind the cursor (of a stream:
-// ahead of it). A torn end is ignored. When the lines have grown enough, the state is written to a new file that
-// replaces this one.
+// ahead of it, or refused). A torn end is ignored. When the lines have grown enough, the state is written to a new file
+// that replaces this one.
 import HubJournal
 import HubMessages
 import HubSystem

@@ -32,7 +32,7 @@ public struct StoredDelivery: Sendable, Equatable {
         found.readable.append(
           StoredDelivery(
             name: DeliveryKind.name(inStem: stem), isEnabled: progress.isEnabled, position: progress.cursor,
-            channelsBehind: progress.lanes.count { $0.position <= progress.cursor },
+            channelsBehind: progress.lanes.count { $0.position < progress.cursor },
             deadLetters: try DeadLetterFile.lines(files, stem).count))
       }
       return found

@@ -44,11 +44,13 @@ import Testing
     try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
     let files = try DiskFiles(path: directory + "/" + WebhookRequest.folder)
     let position = JournalPosition(group: 120, record: 64)
-    let lane = DeliveryProgress.Lane(channel: .trips, position: position, failures: 1, firstTry: time)
+    func lane(_ group: UInt64) -> DeliveryProgress.Lane {
+      .init(channel: .trips, position: JournalPosition(group: group, record: 64), failures: 1, firstTry: time)
+    }
     let bus = DeliveryKind.stream.stem("bus")
     for (stem, progress) in [
-      ("orders", DeliveryProgress(cursor: position, lanes: [lane])),
-      (bus, DeliveryProgress(cursor: position, isEnabled: false)),
+      ("orders", DeliveryProgress(cursor: position, lanes: [lane(119)])),
+      (bus, DeliveryProgress(cursor: position, lanes: [lane(120)], isEnabled: false)),
     ] {
       let extent = ProgressFile.Extent(recovered: 0, newest: 200)
       try #require(try ProgressFile.open(files, stem + ProgressFile.suffix, epoch: "e", extent, nil)).file

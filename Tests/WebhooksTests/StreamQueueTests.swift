@@ -93,20 +93,43 @@ func streamMessage(_ group: Int, trip: Int = 0, title: String = "t") -> StreamMe
     #expect(
       groups(queue.takeDue(now)) == [1] && groups(queue.takeDue(now)) == [], "it alone, also while it is under way")
     #expect(queue.refused([position(1)], retryAfterSeconds: nil, now, unit: 0.5).isEmpty)
-    let passed = Set(queue.progress.lanes.map(\.position))
-    #expect(queue.cursor == position(1) && passed == [position(2).next, position(3).next])
+    let lanes = Set(queue.progress.lanes.map(\.position))
+    #expect(queue.cursor == position(1) && lanes == [position(1), position(2).next, position(3).next])
     for _ in 0..<2 {  // twice: nothing is forgotten before the cursor is there
       queue = StreamQueue(.single, giveUpAfterSeconds: 100, from: queue.progress)
-      #expect(queue.progress.lanes.count == 2)
+      #expect(queue.progress.lanes.count == 3)
     }
     for group in 1...5 {
       queue.append(streamMessage(group, trip: group == 5 ? 9 : group % 3), published: now.timestamp, now)
     }
-    #expect(groups(queue.takeDue(now)) == [1, 5])
+    #expect(groups(queue.takeDue(now)) == [1], "it alone, also after a restart")
     queue.stored([position(1)])
-    #expect(groups(queue.takeDue(now)) == [4] && queue.progress.lanes.isEmpty)
+    #expect(groups(queue.takeDue(now)) == [4, 5] && queue.progress.lanes.isEmpty)
     queue.stored([position(4), position(5)])
     #expect(queue.cursor == position(5).next && queue.underWay == 0)
+  }
+
+  @Test("The time of an event's first refusal holds over restarts, and that of those refused with it on its channel")
+  mutating func refusedOverRestarts() {
+    for mode in [.single, .batches(delay: 0)] as [StreamQueue.Mode] {
+      var queue = queue(mode)
+      var dead: [UInt64] = []
+      for restart in 0..<3 {
+        for group in 1...5 { queue.append(streamMessage(group, trip: group / 4), published: now.timestamp, now) }
+        let due = queue.takeDue(now)
+        #expect(restart > 0 || groups(due) == (mode == .single ? [1, 4] : [1, 2, 3, 4, 5]))
+        // With NATS the other trip's event is stored.
+        if mode == .single { queue.stored([position(4)]) }
+        let refused = due.map(\.position).filter { mode != .single || $0 == position(1) }
+        dead = groups(queue.refused(refused, retryAfterSeconds: nil, now, unit: 0.5))
+        #expect(dead.isEmpty || restart == 2)
+        advance(50)
+        // Twice: what was not read again is not forgotten.
+        for _ in 0..<2 { queue = StreamQueue(mode, giveUpAfterSeconds: 100, from: queue.progress) }
+        now.uptime = Int64(restart) * 1000
+      }
+      #expect(dead == (mode == .single ? [1] : [1, 2, 3, 4, 5]), "100 s after the first refusal")
+    }
   }
 
   @Test("A batch waits a while for more, or until it is full, and for the answer to the one before")

@@ -7,7 +7,8 @@
 // When a connection ends, unanswered events are sent again at once, and the server or the receiver drops duplicates.
 // Events that the server *refuses* are retried by the schedule of webhooks, and become dead letters in the end; until
 // then nothing else is sent. Events sent together with a refused one may be stored behind it: that is remembered by
-// channel, also on disk, since the server's own memory of ids may be shorter than a refusal.
+// channel, also on disk, since the server's own memory of ids may be shorter than a refusal. The time of the first
+// refusal is stored as well: streams are opened anew at each SIGHUP, and one event must not stop one for ever.
 import HubMessages
 
 struct StreamQueue {
@@ -26,8 +27,7 @@ struct StreamQueue {
     /// When it was added to the window (uptime, ns).
     let added: Int64
     let published: Timestamp
-    /// When it was first refused (uptime, ns).
-    var firstRefusal: Int64?
+    var firstRefusal: FirstRefusal?
 
     enum State { case waiting, underWay, through }
 
@@ -35,11 +35,26 @@ struct StreamQueue {
     var isRefused: Bool { state != .through && firstRefusal != nil }
   }
 
+  private struct FirstRefusal {
+    let time: Timestamp
+    /// The uptime, where that was since the stream was opened (ns).
+    let uptime: Int64?
+  }
+
+  /// Refused events of a channel, as stored, that are not in the window yet.
+  private struct Stored {
+    /// The position of the first; nil for those behind it on its channel.
+    let first: JournalPosition?
+    let count: Int
+    let firstRefusal: Timestamp
+  }
+
   private let mode: Mode
   private let giveUpAfterSeconds: Double
   private var window: [Entry] = []
   /// Channels whose events before a position are done, though the cursor is not there.
   private var passed: [Channel: JournalPosition] = [:]
+  private var unread: [Channel: Stored] = [:]
   private var bytes = 0
   /// The position up to which the journal was read.
   private var scanned: JournalPosition
@@ -54,19 +69,49 @@ struct StreamQueue {
     self.giveUpAfterSeconds = giveUpAfterSeconds
     scanned = progress.cursor
     isEnabled = progress.isEnabled
-    for lane in progress.lanes { passed[lane.channel] = lane.position }
+    for lane in progress.lanes {
+      passed[lane.channel] = lane.position
+      guard let time = lane.firstTry else { continue }
+      unread[lane.channel] = Stored(first: lane.position, count: lane.failures, firstRefusal: time)
+    }
   }
 
   /// All events before this position are stored at the server, or given up.
   var cursor: JournalPosition { window.first?.message.position ?? scanned }
 
   var progress: DeliveryProgress {
-    DeliveryProgress(
-      cursor: cursor,
-      lanes: passed.sorted { $0.value < $1.value }.map {
-        .init(channel: $0.key, position: $0.value, failures: 0, firstTry: nil)
-      },
-      isEnabled: isEnabled)
+    var lanes = refusedLanes
+    for (channel, position) in passed where lanes[channel] == nil {
+      lanes[channel] = .init(channel: channel, position: position, failures: 0, firstTry: nil)
+    }
+    return DeliveryProgress(
+      cursor: cursor, lanes: lanes.values.sorted { $0.position < $1.position }, isEnabled: isEnabled)
+  }
+
+  /// Of each channel its first unfinished event, where that was refused, with the number of those that were first
+  /// refused together with it.
+  private var refusedLanes: [Channel: DeliveryProgress.Lane] {
+    var lanes: [Channel: DeliveryProgress.Lane] = [:]
+    for (channel, stored) in unread {
+      guard let first = stored.first, first >= scanned else { continue }
+      lanes[channel] = .init(
+        channel: channel, position: first, failures: stored.count, firstTry: stored.firstRefusal)
+    }
+    guard hasRefused else { return lanes }
+    var seen: Set<Channel> = []
+    for entry in window where entry.state != .through {
+      let (channel, time) = (entry.message.channel, entry.firstRefusal?.time)
+      if seen.insert(channel).inserted {
+        lanes[channel] = time.map {
+          .init(
+            channel: channel, position: entry.message.position, failures: 1 + (unread[channel]?.count ?? 0),
+            firstTry: $0)
+        }
+      } else if let first = lanes[channel]?.firstTry, first == time {
+        lanes[channel]?.failures += 1
+      }
+    }
+    return lanes
   }
 
   /// Whether the window has room for another event. A disabled stream fills it as well, so that the age of what waits
@@ -82,12 +127,26 @@ struct StreamQueue {
   /// - Precondition: it is behind all others.
   mutating func append(_ message: StreamMessage, published: Timestamp, _ now: Moment) {
     precondition(message.position >= scanned)
-    window.append(Entry(message: message, added: now.uptime, published: published))
+    window.append(
+      Entry(message: message, added: now.uptime, published: published, firstRefusal: takeFirstRefusal(of: message)))
     bytes += message.size
     scanned = message.position.next
     guard let end = passed[message.channel], message.position < end else { return }
     window[window.count - 1].state = .through
     close()
+  }
+
+  /// The stored time of an event's first refusal.
+  private mutating func takeFirstRefusal(of message: StreamMessage) -> FirstRefusal? {
+    guard let stored = unread[message.channel] else { return nil }
+    let first = stored.first ?? message.position
+    guard message.position >= first else { return nil }
+    // Behind the first: other settings leave that one out.
+    let isKnown = message.position == first
+    unread[message.channel] =
+      isKnown && stored.count > 1
+      ? Stored(first: nil, count: stored.count - 1, firstRefusal: stored.firstRefusal) : nil
+    return isKnown ? FirstRefusal(time: stored.firstRefusal, uptime: nil) : nil
   }
 
   /// All events before this position are in the window.
@@ -164,9 +223,9 @@ struct StreamQueue {
     for index in positions.compactMap({ index(of: $0) }) {
       underWay -= 1
       window[index].state = .waiting
-      let first = window[index].firstRefusal ?? now.uptime
+      let first = window[index].firstRefusal ?? FirstRefusal(time: now.timestamp, uptime: now.uptime)
       window[index].firstRefusal = first
-      if now.uptime - first >= nanoseconds(giveUpAfterSeconds) {
+      if now.seconds(since: first.time, first.uptime) >= giveUpAfterSeconds {
         dead.append(window[index].message)
         window[index].state = .through
       }
