@@ -150,7 +150,7 @@ extension PositionTable {
 extension StreamSet {
   /// Unsent bytes of a connection at which no more positions are sent.
   static let unsentBytes = 1 << 20
-  /// Nanoseconds of silence of a server with an answer due, after which its connection is given up.
+  /// Nanoseconds for which a server may owe an answer, or the rest of one: past it the connection is given up.
   static let answerTime: Int64 = 15_000_000_000
   /// The first and the longest wait from a connection's end to the next one, in nanoseconds. Each is twice the one
   /// before, and up to half as long again at random.

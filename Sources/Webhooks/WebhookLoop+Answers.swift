@@ -9,7 +9,7 @@ extension WebhookLoop {
   /// A receiver's connection is open: a request that fails from now on is not tried at its next address.
   public func connected(_ id: ConnectionID) {
     links[id]?.isConnected = true
-    streams.connected(id)
+    streams.connected(id, now)
   }
 
   /// Reads a receiver's response, and settles its request where it is complete; what is no HTTP/1.1 is a failed

@@ -33,7 +33,8 @@ final class OutStream {
   var backOff: Int64 = 0
   /// Consecutive connections that ended without a stored event.
   var failuresInRow = 0
-  /// Since when the server's answer is due (uptime, ns).
+  /// Since when something else than an answer to events is due from the server (uptime, ns): a connection, its
+  /// greeting, an answer to positions, or the rest of an answer.
   var waitsSince: Int64?
   /// The journal has no more for now.
   var isAtEnd = false
@@ -65,6 +66,10 @@ final class OutStream {
   var connectDeadline: Int64? {
     connection != .none && !isConnected && !untried.isEmpty ? dialled + AddressOrder.connectTime : nil
   }
+
+  /// Since when what has been due longest from the server is due (uptime, ns). Other things that it says do not change
+  /// that, since one answer may get lost among others.
+  var owedSince: Int64? { [waitsSince, queue.unansweredSince].compactMap(\.self).min() }
 
   /// Fills the window; true where the turn ended before the journal did. Counts missing groups.
   func read(through last: UInt64, _ now: Moment) throws(JournalError) -> Bool {

@@ -29,8 +29,14 @@ struct StreamQueue {
     let published: Timestamp
     var firstRefusal: FirstRefusal?
 
-    enum State { case waiting, underWay, through }
+    enum State: Equatable {
+      case waiting
+      /// It was sent at this uptime (ns).
+      case underWay(since: Int64)
+      case through
+    }
 
+    var sent: Int64? { if case .underWay(let since) = state { since } else { nil } }
     /// The server refused it, and has not accepted it since.
     var isRefused: Bool { state != .through && firstRefusal != nil }
   }
@@ -121,6 +127,9 @@ struct StreamQueue {
   /// When the oldest event in the window was published.
   var oldest: Timestamp? { window.first?.published }
 
+  /// Since when the server owes the answer that has been due longest (uptime, ns).
+  var unansweredSince: Int64? { window.lazy.compactMap(\.sent).min() }
+
   // MARK: In
 
   /// Adds the next event of the journal.
@@ -174,17 +183,17 @@ struct StreamQueue {
       for index in window.indices where window[index].state != .through {
         // The first unfinished event of a source delays later ones, and a refused one all others.
         guard busy.insert(window[index].message.source).inserted else { continue }
-        if !onlyRefused || window[index].isRefused { take(index, &due) }
+        if !onlyRefused || window[index].isRefused { take(index, &due, now) }
       }
     case .batches:
-      for index in window.indices { take(index, &due) }
+      for index in window.indices { take(index, &due, now) }
     }
     return due
   }
 
-  private mutating func take(_ index: Int, _ due: inout [StreamMessage]) {
+  private mutating func take(_ index: Int, _ due: inout [StreamMessage], _ now: Moment) {
     guard window[index].state == .waiting else { return }
-    window[index].state = .underWay
+    window[index].state = .underWay(since: now.uptime)
     underWay += 1
     due.append(window[index].message)
   }
@@ -248,7 +257,7 @@ struct StreamQueue {
 
   /// The connection ended: the outcome of unanswered events is unknown, and they are sent again.
   mutating func lost() {
-    for index in window.indices where window[index].state == .underWay { window[index].state = .waiting }
+    for index in window.indices where window[index].sent != nil { window[index].state = .waiting }
     underWay = 0
   }
 
@@ -259,7 +268,7 @@ struct StreamQueue {
   }
 
   private func index(of position: JournalPosition) -> Int? {
-    window.firstIndex { $0.message.position == position && $0.state == .underWay }
+    window.firstIndex { $0.message.position == position && $0.sent != nil }
   }
 
   private mutating func through(_ index: Int) {

@@ -10,7 +10,6 @@ extension StreamSet {
       stream.figures.count(event)
       switch event {
       case .ready:
-        stream.waitsSince = nil
         if stream.failuresInRow > 0 { log(.info, "stream_back", ["stream": stream.endpoint.name]) }
         stream.failuresInRow = 0
       case .plainTextEnds: if let peer = stream.peer { loop.beginTLS(stream.connection, peer) }

@@ -105,7 +105,7 @@ final class StreamSet {
     durable = last
     movePositions(now)
     for stream in streams where !stream.isStopped {
-      if let since = stream.waitsSince, since + Self.answerTime <= now.uptime {
+      if let since = stream.owedSince, since + Self.answerTime <= now.uptime {
         failed(stream, "no answer in time", now)
       } else if let end = stream.connectDeadline, end <= now.uptime {
         loop.abort(stream.connection)
@@ -121,7 +121,7 @@ final class StreamSet {
       }
       send(stream, now)
       store(stream) { (stream) throws(SystemError) in try stream.store() }
-      wake(at: min(stream.waitsSince.map { $0 + Self.answerTime } ?? .max, stream.connectDeadline ?? .max))
+      wake(at: min(stream.owedSince.map { $0 + Self.answerTime } ?? .max, stream.connectDeadline ?? .max))
       for time in [stream.queue.nextTime, stream.connection == .none ? stream.connectAt : .max]
       where time > now.uptime {
         wake(at: time)
@@ -136,7 +136,6 @@ final class StreamSet {
       let due = stream.queue.takeDue(now)
       if !due.isEmpty {
         stream.sink.send(due, now)
-        stream.waitsSince = stream.waitsSince ?? now.uptime
         takeEvents(stream, now)
       }
     } else if stream.connection == .none {
@@ -160,7 +159,7 @@ final class StreamSet {
         guard loop.pendingBytes(stream.connection) < Self.unsentBytes else { continue }
         let count = stream.sink.send(&stream.positions, now)
         stream.figures.positionsSent = (stream.figures.positionsSent ?? 0) + UInt64(count)
-        if stream.sink.owesAnswer { stream.waitsSince = stream.waitsSince ?? now.uptime }
+        noteOwed(stream, now)
         takeEvents(stream, now)
       } else if stream.connection == .none && stream.connectAt > now.uptime
         || !stream.sink.isReady && !stream.sink.isConnectedOnDemand
@@ -292,21 +291,30 @@ extension StreamSet {
     id == .none ? nil : streams.first { $0.connection == id }
   }
 
-  func connected(_ id: ConnectionID) {
+  func connected(_ id: ConnectionID, _ now: Moment) {
     guard let stream = stream(id) else { return }
     if stream.isConnected {
       stream.sink.secured()
       flush(stream)
     }
     stream.isConnected = true
+    noteOwed(stream, now)
+  }
+
+  /// Notes whether the server owes anything else than answers to events.
+  private func noteOwed(_ stream: OutStream, _ now: Moment) {
+    if stream.sink.owesAnswer {
+      stream.waitsSince = stream.waitsSince ?? now.uptime
+    } else if stream.sink.isReady {
+      stream.waitsSince = nil
+    }
   }
 
   func received(_ id: ConnectionID, _ bytes: UnsafeRawBufferPointer, _ now: Moment) {
     guard let stream = stream(id) else { return }
     unsafe stream.sink.received(bytes, now)
-    stream.waitsSince = now.uptime
     takeEvents(stream, now)
-    if stream.sink.isReady, stream.queue.underWay == 0, !stream.sink.owesAnswer { stream.waitsSince = nil }
+    noteOwed(stream, now)
     flush(stream)
   }
 

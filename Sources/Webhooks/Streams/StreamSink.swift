@@ -29,7 +29,7 @@ protocol StreamSink: AnyObject {
   /// It is connected only when there is something to send.
   var isConnectedOnDemand: Bool { get }
   var isReady: Bool { get }
-  /// Positions were sent that it answers, and has not.
+  /// Positions were sent that it answers, and has not, or the rest of an answer has not come.
   var owesAnswer: Bool { get }
 
   /// A connection was begun.
