@@ -51,13 +51,14 @@ public struct URLRule: Sendable, Equatable {
 
 extension String {
   /// Whether a path begins with another, in complete segments. One with `.` or `..` in it is only below `/`, because
-  /// its receiver may resolve it to another path.
+  /// its receiver may resolve it to another path, some also after they drop what follows a semicolon in a segment.
   fileprivate func isBelow(_ path: String) -> Bool {
     if path == "/" { return true }
     guard hasPrefix(path) else { return false }
-    let (rest, segments) = (dropFirst(path.count), prefix { $0 != "?" }.lowercased())
+    let (rest, text) = (dropFirst(path.count), prefix { $0 != "?" }.lowercased())
     guard path.hasSuffix("/") || rest.isEmpty || rest.hasPrefix("/") || rest.hasPrefix("?") else { return false }
-    return !segments.contains("%2e") && !segments.contains("%2f")
-      && !segments.split(separator: "/").contains { $0 == "." || $0 == ".." }
+    // Of . / ; and the backslash, which some take for a slash.
+    guard !["%2e", "%2f", "%3b", "%5c"].contains(where: { text.contains($0) }) else { return false }
+    return !text.split(separator: "/").map { $0.prefix { $0 != ";" } }.contains { $0 == "." || $0 == ".." }
   }
 }

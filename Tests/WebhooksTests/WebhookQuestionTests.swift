@@ -322,13 +322,18 @@ import Testing
     #expect(none && faults.isEmpty)
     let taken = ["https://hooks.example/in", "10.0.0.0/8"].filter { rule.allow($0) }
     #expect(taken.count == 2 && rule.addresses.count == 1)
-    for text in ["https://hooks.example/in", "https://hooks.example/in/a", "https://hooks.example/in?x=1"] {
+    for text in [
+      "https://hooks.example/in", "https://hooks.example/in/a", "https://hooks.example/in?x=1",
+      "https://hooks.example/in/a;v=1/..b?x=..;/",
+    ] {
       #expect(rule.allows(WebhookURL(text)!))
     }
     for text in [
       "https://hooks.example/", "https://hooks.example/inside", "https://hooks.example.evil.test/in",
       "https://hooks.example:444/in", "http://hooks.example/in", "https://hooks.example/in/../x",
       "https://hooks.example/in/%2E%2e/x", "https://hooks.example/in/.%2fx",
+      "https://hooks.example/in/..;/x", "https://hooks.example/in/..;v=1/x", "https://hooks.example/in/.;/x",
+      "https://hooks.example/in/..%3Bv/x", "https://hooks.example/in/..%5cx",
     ] { #expect(!rule.allows(WebhookURL(text)!), "\(text)") }
     let isTaken = rule.allow("https://")
     #expect(isTaken && rule.allows(WebhookURL("https://any.example/")!))
