@@ -38,6 +38,8 @@ final class ProgressFile {
     var isFirst = true
     /// Records were lost at that start: numbers behind `recovered` are given again.
     var hasLost = false
+    /// For a replay: what is before this was deleted.
+    var start = JournalPosition(group: 0, record: 0)
 
     /// The group behind the last that a position in the file may be in.
     fileprivate var end: UInt64 { (isFirst ? recovered : newest) + 1 }
@@ -80,14 +82,14 @@ final class ProgressFile {
         }
       } else if case .replay(let id) = request {
         // Which ids its events had is not known any more: they come with new ones.
-        request = .replayFrom(id.position)
+        request = .replayFrom(max(id.position, journal.start))
       } else {
         return nil
       }
     }
     switch request {
     case .enable: progress.isEnabled = true
-    case .replay(let id) where id.epoch == epoch: progress.setBack(to: id.position)
+    case .replay(let id) where id.epoch == epoch: progress.setBack(to: max(id.position, journal.start))
     case .replay(let id): findings.append(.foreignEvent(id))
     case .replayFrom(let position): progress.setBack(to: position)
     case .replayEvents(let events):

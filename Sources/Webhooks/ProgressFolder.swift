@@ -66,13 +66,12 @@ final class ProgressFolder {
   ) throws(JournalError) -> (file: ProgressFile, progress: DeliveryProgress) {
     let (file, requestName) = (kind.stem(name) + ProgressFile.suffix, WebhookRequest.file(name))
     let left = readRequest(requestName)
+    let request = request ?? left.flatMap { WebhookRequest($0) }
+    var extent = ProgressFile.Extent(
+      recovered: source.recovered, newest: newest, isFirst: !opened.contains(file), hasLost: source.hasLost)
+    if case .replay = request { extent.start.group = try tail(from: 0).firstGroup(notAfter: .min) }
     do throws(SystemError) {
-      let extent = ProgressFile.Extent(
-        recovered: source.recovered, newest: newest, isFirst: !opened.contains(file), hasLost: source.hasLost)
-      guard
-        let found = try ProgressFile.open(
-          files, file, epoch: source.epoch, extent, request ?? left.flatMap { WebhookRequest($0) })
-      else {
+      guard let found = try ProgressFile.open(files, file, epoch: source.epoch, extent, request) else {
         log(
           .error, "webhook_progress_unreadable",
           [

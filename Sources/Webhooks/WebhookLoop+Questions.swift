@@ -202,18 +202,23 @@ extension WebhookLoop {
     switch replay {
     case .from(let id):
       try check(id, of: webhook)
+      guard id.position.group >= (try firstGroup(notAfter: .min)) else {
+        throw .unknown("the journal does not have \(id) any more")
+      }
       try reopen(webhook, .replay(from: id))
     case .since(let time):
-      let group: UInt64
-      do throws(JournalError) {
-        group = try folder?.tail(from: 0).firstGroup(notAfter: time.milliseconds) ?? 0
-      } catch {
-        throw .failed("cannot read the journal: \(error)")
-      }
+      let group = try firstGroup(notAfter: time.milliseconds)
       try reopen(webhook, .replayFrom(JournalPosition(group: group, record: 0)), since: time)
     case .events(let ids):
       try reopen(
         webhook, .replayEvents(try ids.sorted().map { (id) throws(WebhookFault) in try event(id, of: webhook) }))
+    }
+  }
+
+  /// Of the newest segment of the journal that was begun by `time` (ms since 1970), or of the oldest.
+  private func firstGroup(notAfter time: Int64) throws(WebhookFault) -> UInt64 {
+    do throws(JournalError) { return try folder?.tail(from: 0).firstGroup(notAfter: time) ?? 0 } catch {
+      throw .failed("cannot read the journal: \(error)")
     }
   }
 

@@ -154,7 +154,7 @@ import Testing
         continue
       }
     }
-    _ = scene.ask(.replay("orders", .from(EventID("evt_e1_0_0")!)))
+    _ = scene.ask(.replay("orders", .from(EventID("evt_e1_1_0")!)))
     #expect(scene.takeEvents() == ["1"])
     scene.control.replace(Deliveries())
     scene.turn()
@@ -189,6 +189,24 @@ import Testing
     #expect(scene.takeEvents() == [])
     try scene.publish("T1")
     #expect(scene.takeEvents() == ["6"])
+  }
+
+  @Test("What retention deleted is not replayed: over HTTP that is said, and nothing that was delivered counts as lost")
+  func replayOfDeleted() throws {
+    let scene = try LoopScene(allowed: ["http://127.0.0.1:9/"])
+    defer { scene.remove() }
+    _ = scene.ask(.put(try definition()))
+    try scene.publish()
+    #expect(scene.takeEvents() == ["1"])
+    let deleted = try #require(scene.ids["1"].flatMap { EventID($0) })
+    try scene.deleteHistory()
+    try scene.publish()
+    #expect(scene.takeEvents() == ["2"])
+    if case .refused(.unknown)? = scene.ask(.replay("orders", .from(deleted))) {} else { Issue.record("it was taken") }
+    #expect(scene.takeEvents() == [] && scene.webhook?.lost == 0)
+    #expect(try StoredDelivery.leave("replay \(deleted)", for: "orders", journal: scene.directory))
+    try scene.start(Deliveries())
+    #expect(scene.takeEvents() == ["2"] && scene.webhook?.lost == 0)
   }
 
   @Test("A replay since a time also sends what was published before and is not delivered, and nothing else of then")

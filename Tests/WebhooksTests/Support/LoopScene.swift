@@ -136,6 +136,12 @@ final class LoopScene {
     }
   }
 
+  /// Deletes what is stored so far, as retention does.
+  func deleteHistory() throws {
+    writer.sealSegment()
+    for path in try segments() { try FileManager.default.removeItem(atPath: path) }
+  }
+
   private func segments() throws -> [String] {
     try FileManager.default.contentsOfDirectory(atPath: directory).filter { $0.hasSuffix(".segment") }.map {
       directory + "/" + $0
