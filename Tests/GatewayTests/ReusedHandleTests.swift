@@ -2,7 +2,8 @@
 // under it may reach the followers of the second.
 import HubCore
 import HubMessages
-import HubTestSupport
+import HubSystem
+import HubTransport
 import Testing
 
 @testable import HubCore
@@ -50,7 +51,7 @@ import Testing
   }
 
   @Test("of cells whose snapshots wait for the end of a tick, those that are gone are not sent")
-  func waitingSnapshots() {
+  func waitingSnapshots() throws {
     var areas = AreaDeliveries()
     func publication(_ number: UInt64) -> Publication {
       Publication(
@@ -60,11 +61,13 @@ import Testing
     let (session, handle) = (SessionRef(outlet: 0, slot: 1, generation: 1), ChannelHandle(index: 7))
     areas.add(ChannelHandle(index: 8), publication(1))
     areas.beginPublishing(due: 0)
-    #expect(areas.putOff((session, handle, [publication(2)])))
+    let isFirstPutOff = areas.putOff((session, handle, [publication(2)]))
     areas.forget(handle)
-    #expect(areas.putOff((session, handle, [publication(3)])))
-    guard var tick = areas.takePublishing() else { return #expect(Bool(false)) }
-    #expect(tick.nextSnapshot()?.parts.map(\.number) == [3])
-    #expect(tick.nextSnapshot() == nil && tick.snapshots.isEmpty)
+    let isNextPutOff = areas.putOff((session, handle, [publication(3)]))
+    #expect(isFirstPutOff && isNextPutOff)
+    let taken = areas.takePublishing()
+    var tick = try #require(taken)
+    let left = tick.nextSnapshot()
+    #expect(left?.parts.map(\.number) == [3] && tick.snapshots.isEmpty)
   }
 }
