@@ -1,5 +1,5 @@
-// A channel's handle is given to another channel when nobody follows the first one any more: nothing that a loop has kept
-// under it may reach the followers of the second.
+// A channel's handle is given to another channel when nobody follows the first one any more: nothing that a loop has
+// kept under it may reach the followers of the second.
 import HubCore
 import HubMessages
 import HubSystem

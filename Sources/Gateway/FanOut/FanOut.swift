@@ -339,8 +339,8 @@ struct FanOut: ~Copyable {
     return true
   }
 
-  /// A subscription has ended, or could not begin. The hub counts subscriptions. With the last one on this loop goes all
-  /// that is kept under the handle, which the hub may give to another channel.
+  /// A subscription has ended, or could not begin. The hub counts subscriptions. With the last one on this loop goes
+  /// all that is kept under the handle, which the hub may give to another channel.
   mutating func release(_ channel: ChannelHandle, _ inputs: inout HubInputs) {
     inputs.append(.released(outlet: number, channel))
     guard subscriptions.subscribers(of: channel).isEmpty else { return }
