@@ -2,7 +2,7 @@
 import HubGeo
 import HubMessages
 
-/// 392 bytes, small members in the padding behind the ids: a hub knows all trips of a day.
+/// 400 bytes, small members in the padding behind the ids: a hub knows all trips of a day.
 struct Trip {
   let compactID: CompactIdentifier
   private(set) var status: TripStatus
