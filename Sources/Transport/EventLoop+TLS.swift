@@ -8,6 +8,7 @@
 import CHubLinux
 import Glibc
 import HubBytes
+import HubSystem
 
 extension EventLoop {
   @inline(__always)
@@ -94,7 +95,8 @@ extension EventLoop {
   ) {
     let wasSecured = unsafe stream.pointee.isSecured
     if !wasSecured { spend(bytes: EventLoopLimits.tlsHandshakeBytes) }
-    let (count, end) = unsafe stream.pointee.open(into: readBuffer)
+    let (count, records, end) = unsafe stream.pointee.open(into: readBuffer, now: now.uptimeNanoseconds)
+    if records > 1 { spend(bytes: (records - 1) * EventLoopLimits.tlsRecordBytes) }
     let isNew = unsafe !wasSecured && stream.pointee.isSecured
     let isClient = unsafe stream.pointee.isClient
     if isNew { unsafe handshakeDone(id, connection, stream) }

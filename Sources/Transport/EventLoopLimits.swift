@@ -79,6 +79,16 @@ public struct EventLoopLimits: Sendable, Hashable {
   /// between. Past it the connection ends: each costs an answer, and no honest peer needs so many.
   public var tlsKeyUpdates = 32
 
+  /// Bytes of a TLS record that a client needs to have sent for each of its records; those that are missing are
+  /// forgiven at so many a second. Past the most that may be missing the connection ends: opening a record takes 2 µs
+  /// whatever is in it. A record of a message each (a ping is 20 bytes) has nothing or little missing, and a head or
+  /// body may come in 500 records of a byte.
+  static let tlsRecordShare = 32
+  static let tlsMissingBytes = 16 * 1024
+  static let tlsForgivenBytesPerSecond = 1024
+  /// Bytes that each record of a read but the first counts as towards `readBytesPerTurn`.
+  static let tlsRecordBytes = 128
+
   /// Bytes of TLS records that wait for the kernel: one record, and TLS's answers to a peer. Past it the connection
   /// ends.
   public var tlsUnsentBytes = 64 * 1024

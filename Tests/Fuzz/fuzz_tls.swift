@@ -63,13 +63,13 @@ private struct End: ~Copyable {
       let buffer = UnsafeMutableRawBufferPointer.allocate(
         byteCount: piece.count + TLSBuffers.recordBytes, alignment: 1)
       defer { buffer.deallocate() }
-      let (count, end) = stream.open(into: buffer)
+      let (count, _, end) = stream.open(into: buffer, now: 0)
       precondition(buffers.pointee.isInputEmpty, "what one connection left is nobody else's")
       heard += buffer[..<count]
       answer += buffers.pointee.output.array()
       buffers.pointee.output.removeAll()
       if end != .none { isOver = true }
-      if case .failed = end { precondition(stream.open(into: buffer).end == .failed(.internal)) }
+      if case .failed = end { precondition(stream.open(into: buffer, now: 0).end == .failed(.internal)) }
       if isOver { break }
     }
     return answer

@@ -149,7 +149,8 @@ import Testing
     })
     var held = 0
     pair.turn(until: {
-      for _ in 0..<100 { client.send(client.held.keyUpdate() + client.held.seal([1])) }
+      let data = [UInt8](repeating: 1, count: 32)
+      for _ in 0..<100 { client.send(client.held.keyUpdate() + client.held.seal(data)) }
       held = max(held, pair.server.counters.outboxBytes)
       return client.causeAtServer != nil
     })

@@ -89,7 +89,7 @@ final class HeldClient {
       rest = rest.dropFirst(piece.count)
       buffers.pointee.input.copyBytes(from: piece)
       buffers.pointee.offer(piece.count)
-      let (count, end) = stream.pointee.open(into: buffer)
+      let (count, _, end) = stream.pointee.open(into: buffer, now: 0)
       plaintext += buffer[..<count]
       self.end = end
     }

@@ -55,6 +55,8 @@ public struct TLSFailure: Hashable, Sendable, CustomStringConvertible {
   public static let tooManyKeyUpdates = TLSFailure(code: -3)
   /// The peer makes TLS answer, and does not read the answers.
   public static let unreadAnswers = TLSFailure(code: -4)
+  /// More records that carry next to nothing than `EventLoopLimits.tlsMissingBytes` allows.
+  public static let tooManySmallRecords = TLSFailure(code: -6)
   /// OpenSSL failed internally, such as for lack of memory.
   public static let `internal` = TLSFailure(code: -5)
 
@@ -78,6 +80,7 @@ public struct TLSFailure: Hashable, Sendable, CustomStringConvertible {
     case .truncated: "cut off without a TLS goodbye"
     case .handshakeCut: "cut off during the TLS handshake"
     case .tooManyKeyUpdates: "too many TLS key updates or renegotiations"
+    case .tooManySmallRecords: "too many small TLS records"
     case .unreadAnswers: "answers of TLS are not read"
     case .internal: "TLS failed inside OpenSSL"
     case let failure where failure.isCertificate:

@@ -36,6 +36,7 @@ struct TLSStream: ~Copyable {
   /// Records that the kernel did not take: they leave before anything else.
   var unsent = ByteBuffer()
   private var keyUpdates = 0
+  private var smallRecords = SmallRecords()
   /// The handshake is done: output may be sealed.
   private(set) var isSecured = false
   private(set) var isResumed = false
@@ -124,27 +125,34 @@ struct TLSStream: ~Copyable {
 
   // MARK: Opening
 
-  /// Opens all of the buffers' input into `buffer`, and gives the number of bytes. Bytes may have come even where the
-  /// end is not `none`; an alert or an answer may be in the buffers' output, to be sent or discarded before another
-  /// stream uses the buffers.
+  /// Opens all of the buffers' input into `buffer`, and gives the number of bytes, and of the records that had them.
+  /// `now`: the uptime in nanoseconds. Bytes may have come even where the end is not `none`; an alert or an answer may
+  /// be in the buffers' output, to be sent or discarded before another stream uses the buffers.
   ///
   /// `buffer` must have a record's room more than the input has bytes: the input may complete a record that began
   /// before.
-  mutating func open(into buffer: UnsafeMutableRawBufferPointer) -> (count: Int, end: End) {
-    guard !isBroken else { return (0, .failed(.internal)) }
-    if unsafe ssl == nil, !begin() { return (0, .failed(fail(.takingError()))) }
+  mutating func open(
+    into buffer: UnsafeMutableRawBufferPointer, now: Int64
+  ) -> (count: Int, records: Int, end: End) {
+    guard !isBroken else { return (0, 0, .failed(.internal)) }
+    if unsafe ssl == nil, !begin() { return (0, 0, .failed(fail(.takingError()))) }
     let buffers = unsafe buffers
     unsafe buffers.pointee.keyUpdates = keyUpdates
     // Discards what a failed connection left unread.
     defer { unsafe buffers.pointee.offer(0) }
+    smallRecords.forgive(now: now)
     var filled = 0
+    var records = 0
     var end = End.none
     repeat {
       var count = 0
       let outcome = unsafe SSL_read_ex(ssl, buffer.baseAddress! + filled, buffer.count - filled, &count)
       if outcome == 1 {
         filled += count
+        records += 1
         unsafe buffers.pointee.keyUpdates = 0
+        // Of servers only: hubs' own servers answer with records as short as they like.
+        if !isClient, smallRecords.areTooMany(records, bytes: filled) { end = .failed(fail(.tooManySmallRecords)) }
         precondition(filled < buffer.count, "a record has become larger by being opened")
         continue
       }
@@ -159,8 +167,9 @@ struct TLSStream: ~Copyable {
       }
     } while unsafe end == .none && (!buffers.pointee.isInputEmpty || SSL_pending(ssl) > 0)
     keyUpdates = unsafe buffers.pointee.keyUpdates
+    smallRecords.count(records, bytes: filled)
     noteSecured()
-    return (filled, end)
+    return (filled, records, end)
   }
 
   private mutating func noteSecured() {
@@ -195,5 +204,29 @@ struct TLSStream: ~Copyable {
     _ = unsafe SSL_shutdown(ssl)
     ERR_clear_error()
     return true
+  }
+}
+
+/// The bytes that one peer's records were short of `EventLoopLimits.tlsRecordShare` each.
+private struct SmallRecords {
+  private var missing = 0.0
+  /// When some of them were last forgiven (uptime, ns).
+  private var forgiven: Int64 = 0
+
+  mutating func forgive(now: Int64) {
+    let seconds = Double(now - forgiven) / 1e9
+    forgiven = now
+    missing = max(0, missing - seconds * Double(EventLoopLimits.tlsForgivenBytesPerSecond))
+  }
+
+  /// Whether so many more records, with so many bytes together, are past the limit.
+  @inline(__always)
+  func areTooMany(_ records: Int, bytes: Int) -> Bool {
+    let more = records * EventLoopLimits.tlsRecordShare - bytes
+    return more > 0 && missing + Double(more) > Double(EventLoopLimits.tlsMissingBytes)
+  }
+
+  mutating func count(_ records: Int, bytes: Int) {
+    missing = max(0, missing + Double(records * EventLoopLimits.tlsRecordShare - bytes))
   }
 }
