@@ -85,9 +85,8 @@ extension SessionLoop {
         case .message(let kind, let payload, let isCompressed):
           guard sessions[slot].phase == .open else { continue }
           if sessions[slot].keepsInput { incomplete.completed(slot, now: now.uptime) }
-          let message = unsafe isCompressed ? try fanOut.inflate(slot, payload, kind) : payload
-          // Empty blocks make a payload longer than its message, and are as much work.
-          unsafe received(slot, kind, message, charged: max(message.count, payload.count))
+          let (message, work) = unsafe isCompressed ? try fanOut.inflate(slot, payload, kind) : (payload, payload.count)
+          unsafe received(slot, kind, message, charged: work)
         case .ping(let payload):
           guard sessions[slot].phase == .open else { continue }
           budget.charge(&sessions[slot], 1)

@@ -3,9 +3,9 @@
 
 /// Units of work.
 public enum WorkUnits {
-  /// Bytes of a message (without its frame; of a compressed one its text, or the compressed bytes where these are
-  /// more), fixes of a batch, and positions of a polygon or route that cost one more unit. Each is rounded down, and
-  /// only the largest of the three counts.
+  /// Bytes of a message (without its frame; of a compressed one its text, or the compressed bytes or the work of its
+  /// blocks where these are more), fixes of a batch, and positions of a polygon or route that cost one more unit. Each
+  /// is rounded down, and only the largest of the three counts.
   public static let bytes = 4096
   public static let fixes = 50
   public static let positions = 50

@@ -88,13 +88,22 @@ import Testing
     #expect(unitsLeft(hub, peer) == 50 - 15)
   }
 
-  @Test("A compressed message is charged for its compressed bytes where these are more than it inflates to")
-  func byCompressedBytes() throws {
+  @Test("A compressed message is charged for its blocks where these are more work than its bytes")
+  func byBlocks() throws {
     let (_, hub, peer) = try stage(isCompressed: true)
-    peer.send(HandDrivenPeer.compressedFrame(HandDrivenPeer.ping(""), emptyBlocks: 8000))
+    peer.send(HandDrivenPeer.compressedFrame(HandDrivenPeer.ping(""), emptyBlocks: 60))
     peer.turn()
     try hub.turn { hub.counters.messagesIn == 1 }
-    #expect(unitsLeft(hub, peer) == 50 - 10)
+    // Its own and the tail's make 62, of 192 bytes each.
+    #expect(unitsLeft(hub, peer) == 50 - 3)
+  }
+
+  @Test("A compressed message of empty blocks ends the session")
+  func emptyBlocks() throws {
+    let (_, hub, peer) = try stage(isCompressed: true)
+    peer.send(HandDrivenPeer.compressedFrame(HandDrivenPeer.ping(""), emptyBlocks: 8000))
+    for _ in 0..<4 { peer.turn() }
+    #expect(peer.closeCode == .invalidPayload && hub.counters.messagesIn == 0)
   }
 
   @Test("A batch is charged by its fixes or its text, whichever is more; binary, too")

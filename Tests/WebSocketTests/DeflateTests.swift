@@ -164,6 +164,45 @@ import Testing
     }
   }
 
+  /// Four empty blocks with codes of their own (RFC 1951 §3.2.7), each of 90 bits; building the codes takes 1 µs.
+  static let emptyBlocks: [UInt8] = [
+    0x04, 0xC0, 0x81, 0x00, 0x00, 0x00, 0x00, 0x00, 0x90, 0xFF, 0x6B, 0x10, 0x00, 0x07, 0x02, 0x00, 0x00, 0x00, 0x00,
+    0x40, 0xFE, 0xAF, 0x41, 0x00, 0x1C, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0xF9, 0xBF, 0x06, 0x01, 0x70, 0x20, 0x00,
+    0x00, 0x00, 0x00, 0x00, 0xE4, 0xFF, 0x1A,
+  ]
+
+  @Test("Some blocks may be empty, and many are refused, of every kind", arguments: [false, true])
+  func emptyBlocks(keepsContext: Bool) throws {
+    let stored: [UInt8] = [0x00, 0x00, 0x00, 0xFF, 0xFF]
+    for (blocks, count) in [(Self.emptyBlocks, 4), (stored, 1)] {
+      func times(_ number: Int) -> [UInt8] { Array(repeating: blocks, count: number / count).flatMap(\.self) }
+      var inflater = Inflater(takesContextOver: keepsContext)
+      for _ in 0..<2 { #expect(try inflate(&inflater, times(60) + Self.vectors[0]) == Self.hello) }
+      #expect(throws: FrameError.invalidDeflate) { try inflate(&inflater, times(80) + Self.vectors[0]) }
+    }
+    // With fixed codes: eight of 10 bits each.
+    let fixed: [UInt8] = [0x02, 0x08, 0x20, 0x80, 0x00, 0x02, 0x08, 0x20, 0x80, 0x00]
+    let few = Array(repeating: fixed, count: 5).flatMap(\.self)
+    #expect(error(few + Self.vectors[0]) == nil && error(few + few + Self.vectors[0]) == .invalidDeflate)
+  }
+
+  @Test("What an honest compressor makes has few blocks for its bytes, also with the least memory and many flushes")
+  func honestBlocks() throws {
+    let text = (0..<4000).map { "{\"latitude\":47.\($0 &* 7919 % 1_000_000),\"heading\":\($0 % 360)}," }.joined()
+    for memory in [1, 8] {
+      var inflater = Inflater(takesContextOver: false)
+      var deflater = Deflater(windowBits: 15, level: 9, memoryLevel: memory, takesContextOver: false)
+      let message = Array(text.utf8)
+      #expect(try inflate(&inflater, deflate(&deflater, message)) == message)
+      // A flush behind each hundred bytes: two blocks.
+      var parts: [UInt8] = []
+      for start in stride(from: 0, to: 2000, by: 100) {
+        parts += deflate(&deflater, Array(message[start..<start + 100])) + [0x00, 0x00, 0xFF, 0xFF]
+      }
+      #expect(try inflate(&inflater, parts + [0x00]) == Array(message[..<2000]))
+    }
+  }
+
   @Test("Random bytes never pass a limit and never crash") func randomBytes() {
     var random = SplitMix64(seed: 3)
     let limits = InflateLimits(messageBytes: 500, ratio: 3, freeBytes: 20)

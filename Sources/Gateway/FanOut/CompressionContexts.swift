@@ -116,15 +116,16 @@ struct CompressionContexts {
 
   // MARK: In
 
-  /// Decompresses a session's payload; the result is valid until the next call.
+  /// Decompresses a session's payload; the result is valid until the next call. `work`: the bytes to charge for it:
+  /// empty blocks make a payload longer than its message, and are more work than their bytes.
   mutating func inflate(
     _ slot: Int, _ payload: UnsafeRawBufferPointer, _ kind: MessageKind
-  ) throws(FrameError) -> UnsafeRawBufferPointer {
+  ) throws(FrameError) -> (message: UnsafeRawBufferPointer, work: Int) {
     counters.inflates += 1
     let own = self[slot]
     let inflater = if let own { own } else { shared }
     let message = try unsafe inflater.inflate(payload, kind, limits: inflateLimits)
     counters.inflatedBytes += UInt64(message.count)
-    return unsafe message
+    return unsafe (message, max(message.count, payload.count, inflater.blockWork))
   }
 }

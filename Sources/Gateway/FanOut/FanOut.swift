@@ -201,14 +201,14 @@ struct FanOut: ~Copyable {
     encoder.compression.close(slot)
   }
 
-  /// Decompresses a session's payload; the result is valid until the next call.
+  /// Decompresses a session's payload; the result is valid until the next call. `work`: the bytes to charge for it.
   mutating func inflate(
     _ slot: Int, _ payload: UnsafeRawBufferPointer, _ kind: MessageKind
-  ) throws(FrameError) -> UnsafeRawBufferPointer {
+  ) throws(FrameError) -> (message: UnsafeRawBufferPointer, work: Int) {
     do throws(FrameError) {
-      let message = try unsafe encoder.compression.inflate(slot, payload, kind)
-      loop.spend(bytes: max(message.count, payload.count))
-      return unsafe message
+      let (message, work) = try unsafe encoder.compression.inflate(slot, payload, kind)
+      loop.spend(bytes: work)
+      return unsafe (message, work)
     } catch {
       loop.spend(bytes: limits.messageBytes)  // a bomb is inflated up to its limit before it is refused
       throw error

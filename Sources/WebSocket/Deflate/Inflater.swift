@@ -18,6 +18,12 @@ public struct InflateLimits: Sendable, Equatable {
   /// Blocks of a message that say to be its last (RFC 7692 §7.2.3.4), each of which starts the decompressor anew. Past
   /// it: `.invalidDeflate`.
   public static let finalBlocks = 16
+  /// Blocks of a message, and one more for each so many bytes of it. Past it: `.invalidDeflate`. zlib with its least
+  /// memory makes one of each 127 bytes or more, and a flush two.
+  static let freeBlocks = 64
+  static let bytesPerBlock = 64
+  /// Bytes that a block counts as: the codes of its own that it may have take 1 µs.
+  public static let blockWork = 192
 
   public init(messageBytes: Int = 256 * 1024, ratio: Int = 200, freeBytes: Int = 64 * 1024) {
     precondition(messageBytes >= 0 && ratio >= 1 && freeBytes >= 0 && messageBytes < Int(UInt32.max))
@@ -46,7 +52,8 @@ public struct Inflater: ~Copyable {
   private let keptBytes: Int
   private var output = ByteBuffer()
   private var isBroken = false
-  /// Of the message that is being decompressed.
+  /// Of the message that is being decompressed, or was last.
+  private(set) var blocks = 0
   private var finalBlocks = 0
 
   /// Costs 40 KiB after its first use, and the largest message up to `keptBytes`. It understands every window.
@@ -63,13 +70,14 @@ public struct Inflater: ~Copyable {
   /// The message of a compressed payload, valid until the next call; text is checked to be UTF-8 (RFC 6455 §8.1).
   ///
   /// Throws `.messageTooLarge` or `.inflatesTooMuch` at the limit, `.invalidDeflate` for malformed or incomplete data
-  /// and past `InflateLimits.finalBlocks`. With context takeover the connection cannot be used after an error. Costs
-  /// about 1 µs and 3 ns a byte of the longer, the payload or the message.
+  /// and past the limits of blocks. With context takeover the connection cannot be used after an error. Costs
+  /// about 1 µs, 3 ns a byte of the longer, the payload or the message, and up to 1 µs a block.
   public mutating func inflate(
     _ payload: UnsafeRawBufferPointer, _ kind: MessageKind, limits: InflateLimits
   ) throws(FrameError) -> UnsafeRawBufferPointer {
     guard !isBroken else { throw .invalidDeflate }
     output.removeAll(keepingAtMost: keptBytes)
+    (blocks, finalBlocks) = (0, 0)
     if !takesContextOver { unsafe inflateReset(stream) }
     // A zlib that drops an empty flush sends an empty message as no bytes, not as the 0x00 of RFC 7692 §7.2.3.6. With
     // the tail it would be an error; its meaning is unambiguous.
@@ -92,7 +100,6 @@ public struct Inflater: ~Copyable {
   }
 
   private mutating func inflateAll(_ payload: UnsafeRawBufferPointer, _ limits: InflateLimits) throws(FrameError) {
-    finalBlocks = 0
     let limit = limits.bytes(compressed: payload.count)
     _ = try unsafe feed(payload, limit, limits)
     let inflated = output.count
@@ -124,8 +131,18 @@ public struct Inflater: ~Copyable {
       guard output.count <= limit else { throw limits.error(exceeding: limit) }
       switch status {
       case Z_OK, Z_BUF_ERROR:
-        // zlib.h, inflate()
-        if unsafe stream.pointee.avail_out > 0 { return unsafe stream.pointee.data_type & 128 != 0 }
+        // zlib.h, inflate(): 128 is a block's end, 64 the last block, and below that are the bits of a byte left over.
+        let state = unsafe stream.pointee.data_type
+        guard state & 128 != 0 else {
+          if unsafe stream.pointee.avail_out > 0 { return false }
+          continue
+        }
+        blocks += 1
+        guard blocks <= InflateLimits.freeBlocks + output.count / InflateLimits.bytesPerBlock else {
+          throw .invalidDeflate
+        }
+        // The header of another block has three bits.
+        if unsafe stream.pointee.avail_in == 0 && state & 127 < 3 { return true }
       case Z_STREAM_END:
         finalBlocks += 1
         guard finalBlocks <= InflateLimits.finalBlocks else { throw .invalidDeflate }
@@ -142,7 +159,7 @@ public struct Inflater: ~Copyable {
   ) -> Int {
     unsafe stream.pointee.next_out = room.bindMemory(to: UInt8.self).baseAddress
     unsafe stream.pointee.avail_out = UInt32(room.count)
-    status = unsafe CHubZlib.inflate(stream, Z_SYNC_FLUSH)
+    status = unsafe CHubZlib.inflate(stream, Z_BLOCK)
     return unsafe room.count - Int(stream.pointee.avail_out)
   }
 }

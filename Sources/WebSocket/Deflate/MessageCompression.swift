@@ -74,6 +74,9 @@ public final class MessageCompression {
     try unsafe inflater.inflate(message, kind, limits: limits)
   }
 
+  /// The work of decompressing the last payload, beside that by its bytes, in bytes.
+  public var blockWork: Int { inflater.blocks * InflateLimits.blockWork }
+
   /// Compresses a message, for `withCompressed`. False where it is to be sent uncompressed: too small, or not smaller
   /// afterwards. With a context every message is compressed, as a repeated one costs little.
   public func compress(_ message: UnsafeRawBufferPointer, minimumBytes: Int) -> Bool {
