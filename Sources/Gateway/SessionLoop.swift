@@ -103,7 +103,7 @@ struct SessionLoop: ~Copyable {
     let slot = Int(id.slot)
     sessions[slot].hear(now: now.uptime)
     switch sessions[slot].phase {
-    case .open where sessions[slot].stream != nil: break  // a stream's client sends no messages
+    case .open where sessions[slot].stream != nil: control.ignore(bytes.count, from: sessions[slot])
     case .open, .closing: unsafe receivedFrames(slot, bytes)
     case .http, .admitting: unsafe receivedHTTP(slot, UnsafeRawBufferPointer(bytes))
     case .free: break

@@ -60,6 +60,20 @@ import Testing
     #expect(hub.counters.sessionsByCarrier == [0, 0])
   }
 
+  @Test("what its client sends is not looked at, and more than a head of it ends the stream")
+  func talkative() throws {
+    let hub = try hub()
+    let stream = try open(hub, "driver:d1")
+    for _ in 0..<8 {
+      stream.send(String(repeating: "GET / HTTP/1.1\r\n", count: 64))
+      for _ in 0..<3 { hub.loop.runTurn(timeoutMilliseconds: 0) }
+    }
+    #expect(hub.openSlots.count == 1, "8 KiB in all")
+    stream.send("x")
+    for _ in 0..<3 { hub.loop.runTurn(timeoutMilliseconds: 0) }
+    #expect(hub.openSlots.isEmpty && hub.counters.sessionsByCarrier == [0, 0])
+  }
+
   @Test("where a channel gets another owner, ids go on with that one's epoch and numbers")
   func anotherOwner() throws {
     let hub = try hub()

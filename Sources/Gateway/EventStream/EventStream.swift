@@ -45,6 +45,8 @@ final class EventStream {
   private var channels: [Followed]
   /// The key by which what it missed, and the cells that it watches, are charged to its address; 0 for none.
   var rateKey: UInt64 = 0
+  /// Bytes that the client has sent behind its request.
+  private var heardBytes = 0
   /// The client resumes.
   private let isResumed: Bool
   /// The index of the next channel to subscribe to.
@@ -101,6 +103,12 @@ final class EventStream {
       if case .refused(let error) = channel.look, error.code != .forbidden || !isResumed { return .refuse(error) }
     }
     return channels.allSatisfy(\.isOver) ? .nothingLeft : .begin
+  }
+
+  /// Counts bytes that the client sends, which are not looked at; false above the limit.
+  func hears(_ count: Int, atMost limit: Int) -> Bool {
+    heardBytes += count
+    return heardBytes <= limit
   }
 
   // MARK: Following

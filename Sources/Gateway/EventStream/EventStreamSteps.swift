@@ -68,6 +68,12 @@ extension ControlFrames {
     loop.setTimer(connection, at: loop.now.uptimeNanoseconds + nanoseconds(limits.closingSeconds))
   }
 
+  /// A stream's client sends no messages: its bytes are not looked at, but reading them is work that nobody is charged
+  /// for.
+  func ignore(_ count: Int, from session: borrowing Session) {
+    if session.stream?.hears(count, atMost: limits.requestHeadBytes) == false { loop.abort(session.connection) }
+  }
+
   /// The timer of an open stream: sends a comment, which shows the peer and proxies that it is alive.
   func streamTimerFired(_ session: inout Session, now: Moment) -> TimerOutcome {
     if session.open.rights.isExpired(now.timestamp) { return .close(.tokenExpired) }
