@@ -139,6 +139,9 @@ public struct Limits: Sendable {
   public var sessionRate = 10.0
   /// Units that may come at once.
   public var sessionBurst = 50.0
+  /// Seconds for which the rate that an ended session has left is kept for the next one of its identity, if it is not
+  /// whole before: a token may have a tiny rate.
+  static let leftoverSeconds = 60.0
   /// Seconds over the rate after which the session is warned, and after which it is closed.
   public var rateWarningSeconds = 5.0
   public var rateCloseSeconds = 60.0

@@ -47,7 +47,7 @@ extension SessionLoop {
       OpenSession(
         rights: rights, form: upgrade.form,
         encoding: rights.isShare ? .ofShares : fanOut.open(slot, upgrade.form, agreed),
-        pacing: Pacing(rate, now: now.uptime)),
+        pacing: admission.pacing(of: credential, rate, now: now.uptime)),
       allowsCompression: agreed != nil)
     let id = reference(exchange.connection).name
     send(
@@ -151,7 +151,7 @@ extension SessionLoop {
     if credential.role == .driver, !isStream {
       inputs.append(.driverDisconnected(reference(sessions[slot].connection)))
     }
-    admission.endSession(of: credential, cells: fanOut.cellCount(slot))
+    admission.end(&sessions[slot], of: credential, cells: fanOut.cellCount(slot), budget.usualRate, now: now.uptime)
     if sessions[slot].phase == .open {
       counters.sessionEnded(credential.role, isStream ? .eventStream : .webSocket, sessions[slot].open.form)
       namedTrips.forget(slot)

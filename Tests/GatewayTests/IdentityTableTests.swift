@@ -26,6 +26,25 @@ import Testing
     #expect(identities.count == 0)
   }
 
+  @Test("what ended sessions have left is taken once each, and nothing is kept that is over")
+  func leftovers() throws {
+    let identities = Identities()
+    let second: Int64 = 1_000_000_000
+    func leftover(_ end: Int64) -> Leftover { Leftover(bucket: TokenBucket(burst: 5, now: 0), end: end * second) }
+    let key = try key(.rider, "r")
+    for end in [5, 7, 6] { identities.keep(leftover(Int64(end)), of: key, now: 0) }
+    #expect(identities.takeLeftover(of: try self.key(.driver, "r"), now: 0) == nil)
+    #expect(identities.takeLeftover(of: key, now: 0) != nil && identities.leftoverCount == 2)
+    #expect(identities.takeLeftover(of: key, now: 6 * second) != nil)
+    #expect(identities.takeLeftover(of: key, now: 6 * second) == nil && identities.leftoverCount == 0)
+    // Who never comes again is forgotten, as others come and go.
+    for number in 0..<100_000 {
+      let now = Int64(number) * second / 100
+      identities.keep(leftover(Int64(number / 100 + 5)), of: try self.key(.rider, "r\(number)"), now: now)
+    }
+    #expect(identities.leftoverCount <= 64 * 64)
+  }
+
   @Test("an identity is a role and an id: another role of the same name, and a longer name, are others")
   func keys() throws {
     let long = String(repeating: "a", count: 64)

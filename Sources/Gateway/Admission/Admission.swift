@@ -127,8 +127,23 @@ struct Admission {
     if peer.isProxy { leave(slot, now: now) }
   }
 
+  /// The pace of a new session, which begins with what another one of its identity has left.
+  func pacing(of credential: Credential, _ rate: Pacing.Rate, now: Int64) -> Pacing {
+    guard rate.units > 0 else { return Pacing(rate, now: now) }
+    return Pacing(rate, admissions.takeLeftover(of: IdentityKey(credential), now: now), now: now)
+  }
+
+  /// Ends a session that is open, or was admitted, and watched so many cells; keeps what it leaves of its rate.
+  func end(_ session: inout Session, of credential: Credential, cells: Int, _ usual: Pacing.Rate, now: Int64) {
+    endSession(of: credential, cells: cells)
+    guard session.phase == .open else { return }
+    let rate = session.open.rights.rate(usual)
+    guard let leftover = session.open.pacing.leftover(rate, now: now) else { return }
+    admissions.keep(leftover, of: IdentityKey(credential), now: now)
+  }
+
   /// Releases an admitted session that watched so many cells.
-  func endSession(of credential: Credential, cells: Int) {
+  private func endSession(of credential: Credential, cells: Int) {
     admissions.sessionEnded(IdentityKey(credential), cells: cells)
   }
 }

@@ -83,6 +83,16 @@ final class Admissions: Sendable {
     identities.end(identity, cells: cells)
   }
 
+  /// Keeps what a session leaves of its rate for the identity's next one.
+  func keep(_ leftover: Leftover, of identity: IdentityKey, now: Int64) {
+    identities.keep(leftover, of: identity, now: now)
+  }
+
+  /// What another session of the identity has left of its rate; nil for all of it.
+  func takeLeftover(of identity: IdentityKey, now: Int64) -> TokenBucket? {
+    identities.takeLeftover(of: identity, now: now)
+  }
+
   /// How many sessions an id has open, in each role that has any.
   func openSessions(of id: Identifier) -> [HubMessages.Role: Int] {
     var counts: [HubMessages.Role: Int] = [:]

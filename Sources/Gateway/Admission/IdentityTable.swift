@@ -1,8 +1,9 @@
 // What each identity (`sub` and role) has open: shared by all loops, since one rider's sessions are on any of them. It
 // is locked when a session begins and ends, and when a view of the map changes; never for a position.
 //
-// It is bounded: only identities with a session or an awaited answer have an entry. What identities hold in the hub's
-// own tables (queries, trips) the hub counts.
+// It is bounded: only identities with a session or an awaited answer have an entry, and for up to a minute those whose
+// ended sessions had spent of their rate: no more of them than it had sessions at a time. What identities hold in the
+// hub's own tables (queries, trips) the hub counts.
 import HubBytes
 import HubCore
 import HubMessages
@@ -47,6 +48,10 @@ struct IdentityTable: Sendable {
   private var sessions: Counts = [:]
   private var cells: Counts = [:]
   private var questions: Counts = [:]
+  /// The rates that ended sessions have left: the next ones begin with them, or a new session would be a full rate.
+  private var leftovers: [IdentityKey: [Leftover]] = [:]
+  /// At so many identities with leftovers those that are over are looked for.
+  private var sweepsAt = 64
 
   var count: Int {
     sessions.count + questions.keys.count { sessions[$0] == nil }
@@ -64,6 +69,25 @@ struct IdentityTable: Sendable {
     _ = Self.add(-1, to: &sessions, key)
     _ = Self.add(-count, to: &cells, key)
   }
+
+  /// Keeps what an ended session has left of its rate.
+  mutating func keep(_ leftover: Leftover, of key: IdentityKey, now: Int64) {
+    leftovers[key, default: []].append(leftover)
+    guard leftovers.count >= sweepsAt else { return }
+    leftovers = leftovers.filter { $0.value.contains { $0.end > now } }
+    sweepsAt = max(64, 2 * leftovers.count)
+  }
+
+  /// Takes the leftover that was kept last; nil where none is kept.
+  mutating func takeLeftover(of key: IdentityKey, now: Int64) -> TokenBucket? {
+    guard var kept = leftovers[key] else { return nil }
+    kept.removeAll { $0.end <= now }
+    let last = kept.popLast()
+    leftovers[key] = kept.isEmpty ? nil : kept
+    return last?.bucket
+  }
+
+  var leftoverCount: Int { leftovers.values.reduce(0) { $0 + $1.count } }
 
   /// Begins a question; false at the identity's `limit`.
   mutating func ask(_ key: IdentityKey, limit: Int) -> Bool { Self.add(1, to: &questions, key, limit: limit) }
@@ -103,6 +127,14 @@ final class Identities: Sendable {
 
   func end(_ key: IdentityKey, cells: Int) { table(key).withLock { $0.end(key, cells: cells) } }
 
+  func keep(_ leftover: Leftover, of key: IdentityKey, now: Int64) {
+    table(key).withLock { $0.keep(leftover, of: key, now: now) }
+  }
+
+  func takeLeftover(of key: IdentityKey, now: Int64) -> TokenBucket? {
+    table(key).withLock { $0.takeLeftover(of: key, now: now) }
+  }
+
   func watch(_ key: IdentityKey, more: Int, limit: Int) -> Bool {
     table(key).withLock { $0.watch(key, more: more, limit: limit) }
   }
@@ -112,4 +144,7 @@ final class Identities: Sendable {
   func answered(_ key: IdentityKey) { table(key).withLock { $0.answered(key) } }
 
   var count: Int { tables.reduce(0) { $0 + $1.withLock { $0.count } } }
+
+  /// Rates that ended sessions have left.
+  var leftoverCount: Int { tables.reduce(0) { $0 + $1.withLock { $0.leftoverCount } } }
 }

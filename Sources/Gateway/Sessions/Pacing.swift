@@ -38,7 +38,19 @@ struct Pacing {
   /// Reading has stopped, and input waits, because it came while the session was in debt.
   private(set) var isPaused = false
 
-  init(_ rate: Rate, now: Int64) { bucket = TokenBucket(burst: rate.burst, now: now) }
+  /// `leftover`: what another session of the same identity has left; nil for a full bucket.
+  init(_ rate: Rate, _ leftover: TokenBucket? = nil, now: Int64) {
+    bucket = leftover ?? TokenBucket(burst: rate.burst, now: now)
+    isInDebt = leftover != nil
+  }
+
+  /// What the session leaves to the identity's next one, and when that is not needed any more (uptime, ns); nil where
+  /// the bucket is full.
+  mutating func leftover(_ rate: Rate, now: Int64) -> Leftover? {
+    guard rate.units > 0 else { return nil }
+    let time = bucket.timeToFill(rate: rate.units, burst: rate.burst, now: now)
+    return time == 0 ? nil : Leftover(bucket: bucket, end: now + min(time, nanoseconds(Limits.leftoverSeconds)))
+  }
 
   // MARK: The rate
 
@@ -145,6 +157,13 @@ struct Pacing {
     defer { violations?.held = nil }
     return violations?.held
   }
+}
+
+/// A bucket that a session has left.
+struct Leftover: Sendable {
+  let bucket: TokenBucket
+  /// When it is full, or forgotten (uptime, ns).
+  let end: Int64
 }
 
 /// Bad messages, time over the rate, and held input. Most sessions never have any, so it is allocated separately.

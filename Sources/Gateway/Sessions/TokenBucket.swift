@@ -44,6 +44,11 @@ struct TokenBucket {
     return tokens >= Float(count) ? 0 : TokenBucket.nanoseconds(count - Double(tokens), rate)
   }
 
+  /// Nanoseconds until the bucket is full; 0 when it is.
+  mutating func timeToFill(rate: Double, burst: Double, now: Int64) -> Int64 {
+    wait(toHave: burst, rate: rate, burst: burst, now: now)
+  }
+
   /// Whether the bucket is full.
   mutating func isFull(rate: Double, burst: Double, now: Int64) -> Bool {
     refill(rate: rate, burst: burst, now: now)
