@@ -218,7 +218,8 @@ extension SessionLoop {
     guard budget.isAnyoneWaiting, !loop.hasUnhandledReports else { return }
     budget.renew()
     var resumed = 0
-    for _ in 0..<budget.waitingCount where budget.mayResume(after: resumed) {  // who waits again comes behind these
+    for _ in 0..<budget.waitingCount {  // who waits again comes behind these
+      if !budget.mayResume(after: resumed) { break }
       guard let id = budget.takeWaiting(), sessions.isCurrent(id), !loop.isBlocked(id) else { continue }
       let slot = Int(id.slot)
       resumed += 1
