@@ -206,7 +206,6 @@ extension SessionLoop {
     if sessions[slot].phase == .open {
       fanOut.catchUp(id, sessions[slot].open.subscriptions, asking: &inputs)
       advanceStream(slot)
-      if !inputs.isEmpty { armLoopTimer() }
     }
     if sessions[slot].isWaiting { budget.wait(id) }
   }

@@ -160,6 +160,7 @@ struct SessionLoop: ~Copyable {
   mutating func turnEnded() {
     if !loop.hasUnhandledReports { budget.renew() }
     fanOut.turnFlushed()
+    if !inputs.isEmpty { armLoopTimer() }  // of sessions that ended, or were drained, in the flush
     hub.assistOthers()
   }
 
