@@ -54,15 +54,14 @@ extension DurableRecord {
 extension DurableTrip: Recorded {
   func write(into bytes: inout ByteBuffer) {
     bytes.record(
-      id, number, created, updated, accepted, begunBy, status, changed, driverID, riderID, pickup, dropoff, route,
-      progress,
-      ended, recentMoves, eta, shares, sharesMade)
+      id, number, created, updated, begunBy, status, changed, accepted, driverID, riderID, pickup, dropoff, route,
+      progress, ended, recentMoves, eta, shares, sharesMade)
   }
 
   init(from reader: inout RecordReader) throws(RecordError) {
     self.init(
       id: try reader.read(), number: try reader.count(), created: try reader.read(), updated: try reader.read(),
-      accepted: try reader.read(), begunBy: try reader.read(), status: try reader.read(), changed: try reader.read(),
+      begunBy: try reader.read(), status: try reader.read(), changed: try reader.read(), accepted: try reader.read(),
       driverID: try reader.read(), riderID: try reader.read(), pickup: try reader.read(),
       dropoff: try reader.read(), route: try reader.read(), progress: try reader.read(), ended: try reader.read(),
       recentMoves: try reader.read(), eta: try reader.read(), shares: try reader.read(),

@@ -65,11 +65,11 @@ struct DurableTrip: Equatable {
   /// When it began and was last moved, by the hub's wall clock.
   var created: Timestamp
   var updated: Timestamp
-  /// When a driver took it, by the same clock.
-  var accepted: Timestamp?
   var begunBy: Role
   var status: TripStatus
   var changed: Timestamp
+  /// When a driver took it, by the hub's wall clock.
+  var accepted: Timestamp?
   var driverID: Identifier?
   var riderID: Identifier?
   var pickup: Coordinate?

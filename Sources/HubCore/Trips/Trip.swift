@@ -212,10 +212,10 @@ struct Trip {
 
   var durable: DurableTrip {
     DurableTrip(
-      id: id, number: number, created: created, updated: updated, accepted: accepted, begunBy: begunBy, status: status,
-      changed: changed, driverID: driverID, riderID: riderID, pickup: pickup, dropoff: dropoff, route: route,
-      progress: progress, ended: endedAt, recentMoves: recentMoves.oldestFirst, eta: currentETA?.durable,
-      shares: shares, sharesMade: sharesMade)
+      id: id, number: number, created: created, updated: updated, begunBy: begunBy, status: status,
+      changed: changed, accepted: accepted, driverID: driverID, riderID: riderID, pickup: pickup, dropoff: dropoff,
+      route: route, progress: progress, ended: endedAt, recentMoves: recentMoves.oldestFirst,
+      eta: currentETA?.durable, shares: shares, sharesMade: sharesMade)
   }
 
   /// `uptime`: when it is loaded.
