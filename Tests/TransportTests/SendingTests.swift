@@ -238,9 +238,7 @@ struct TestFrame: Equatable {
   }
 
   /// Three connections whose readers have stopped, with so many bytes of the loop's limit unsent.
-  private func blocked(
-    _ bytes: Int, perConnection limit: Int? = nil
-  ) throws -> (pair: Pair, ids: [ConnectionID]) {
+  private func blocked(_ bytes: Int, perConnection limit: Int? = nil) throws -> (pair: Pair, ids: [ConnectionID]) {
     var limits = Self.tight
     if let limit { limits.outboxBytesPerConnection = limit }
     let pair = try Pair(server: limits)

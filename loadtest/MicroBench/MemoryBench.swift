@@ -9,9 +9,8 @@ enum MemoryBench {
     let before = residentBytes()
     let city = City(drivers: drivers, spread: 1)
     let bytes = residentBytes() - before
-    print(
-      "\(city.hub.shownCounters().entries(.drivers)) drivers, \(bytes / 1_000_000) MB resident, \(bytes / drivers) bytes a driver"
-    )
+    let known = city.hub.shownCounters().entries(.drivers)
+    print("\(known) drivers, \(bytes / 1_000_000) MB resident, \(bytes / drivers) bytes a driver")
     var index = DriverIndex(capacity: drivers)
     for driver in 0..<drivers { index.move(UInt32(driver), to: city.places[driver]) }
     print("of these the index \(index.allocatedBytes / drivers) bytes a driver")

@@ -123,7 +123,7 @@ struct Admission {
 
   /// Releases what `beginSession` reserved, for a driver that the hub did not admit.
   mutating func dismissSession(_ slot: Int, from peer: HTTPPeer, _ credential: Credential, now: Int64) {
-    endSession(of: credential, cells: 0)
+    admissions.sessionEnded(IdentityKey(credential), cells: 0)
     if peer.isProxy { leave(slot, now: now) }
   }
 
@@ -135,16 +135,11 @@ struct Admission {
 
   /// Ends a session that is open, or was admitted, and watched so many cells; keeps what it leaves of its rate.
   func end(_ session: inout Session, of credential: Credential, cells: Int, _ usual: Pacing.Rate, now: Int64) {
-    endSession(of: credential, cells: cells)
+    admissions.sessionEnded(IdentityKey(credential), cells: cells)
     guard session.phase == .open else { return }
     let rate = session.open.rights.rate(usual)
     guard let leftover = session.open.pacing.leftover(rate, now: now) else { return }
     admissions.keep(leftover, of: IdentityKey(credential), now: now)
-  }
-
-  /// Releases an admitted session that watched so many cells.
-  private func endSession(of credential: Credential, cells: Int) {
-    admissions.sessionEnded(IdentityKey(credential), cells: cells)
   }
 }
 

@@ -151,7 +151,7 @@ struct TLSStream: ~Copyable {
         filled += count
         records += 1
         unsafe buffers.pointee.keyUpdates = 0
-        // Of servers only: hubs' own servers answer with records as short as they like.
+        // Only what clients send is counted: whom this process has called may answer as it likes.
         if !isClient, smallRecords.areTooMany(records, bytes: filled) { end = .failed(fail(.tooManySmallRecords)) }
         precondition(filled < buffer.count, "a record has become larger by being opened")
         continue
