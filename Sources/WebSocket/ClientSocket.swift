@@ -83,7 +83,8 @@ public struct ClientSocket: ~Copyable {
 
   private var state: State
   private var frames = FrameReader(role: .client)
-  private var closing = CloseHandshake(role: .client)
+  /// A Close was sent, or is to be: nothing follows it (RFC 6455 §5.5.1), and no second one.
+  private var hasClosed = false
   /// A Close frame to be written, with its code unless it is empty.
   private var closeToSend: CloseCode??
   private var pongsToSend: [[UInt8]] = []
@@ -174,7 +175,7 @@ public struct ClientSocket: ~Copyable {
     } catch {
       state = .failed
       offset = buffer.count
-      if case .frame(let error) = error { answer(closing.failed(error)) }
+      if case .frame(let error) = error { _ = sendClose(error.closeCode) }
       throw error
     }
   }
@@ -193,12 +194,12 @@ public struct ClientSocket: ~Copyable {
           compressedBytes = payload.count
           return unsafe .message(kind, try compression.inflate(payload, kind, limits: limits.inflate))
         case .ping(let payload):
-          guard closing.maySend else { continue }
+          if hasClosed { continue }
           if pongsToSend.count >= limits.pongs { pongsToSend.removeFirst() }
           unsafe pongsToSend.append([UInt8](payload))
         case .pong: break
         case .close(let code, reason: _):
-          answer(closing.received(code))
+          _ = sendClose(code)  // the same code, without the reason (RFC 6455 §5.5.1)
           return .close(code)
         }
       }
@@ -212,7 +213,7 @@ public struct ClientSocket: ~Copyable {
 
   /// Whether messages may still be sent: nothing follows a Close frame (RFC 6455 §5.5.1).
   public var maySend: Bool {
-    if case .open = state { closing.maySend } else { false }
+    if case .open = state { !hasClosed } else { false }
   }
 
   /// Whether `writeControlFrames` has something to write.
@@ -239,9 +240,16 @@ public struct ClientSocket: ~Copyable {
 
   /// Begins the closing handshake (RFC 6455 §7.1.2); false where it has begun.
   public mutating func close(_ code: CloseCode) -> Bool {
-    let action = closing.start(code)
-    answer(action)
-    return action != .nothing
+    precondition(code.isValidOnWire)
+    return sendClose(code)
+  }
+
+  /// Has a Close frame written; false where one was.
+  private mutating func sendClose(_ code: CloseCode?) -> Bool {
+    if hasClosed { return false }
+    hasClosed = true
+    closeToSend = .some(code)
+    return true
   }
 
   /// Appends the pongs that are due, and then the Close frame. Each has a new mask (RFC 6455 §5.3).
@@ -255,12 +263,5 @@ public struct ClientSocket: ~Copyable {
     guard let code = closeToSend else { return }
     FrameWriter.writeClose(code, mask: .random(using: &random), into: &buffer)
     closeToSend = nil
-  }
-
-  private mutating func answer(_ action: ClosingAction) {
-    switch action {
-    case .sendClose(let code), .sendCloseThenDisconnect(let code): closeToSend = .some(code)
-    case .nothing, .disconnect: break
-    }
   }
 }

@@ -12,8 +12,6 @@ public struct CloseCode: Sendable, Hashable {
   public static let unsupportedData = CloseCode(1003)
   /// Stands for a Close frame without a code; never sent (RFC 6455 §7.1.5).
   public static let noStatus = CloseCode(1005)
-  /// Stands for a connection that ended without a Close frame; never sent (RFC 6455 §7.1.5).
-  public static let abnormal = CloseCode(1006)
   public static let invalidPayload = CloseCode(1007)
   public static let messageTooBig = CloseCode(1009)
   public static let internalError = CloseCode(1011)
