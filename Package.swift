@@ -60,7 +60,7 @@ let package = Package(
     .executableTarget(name: "hub-embed-pages", path: "Sources/EmbedPages/Tool"),
 
     // I/O.
-    hub("System", ["HubBytes", "CHubLinux"]),
+    hub("System", ["CHubLinux"]),
     hub("Transport", ["HubBytes", "HubSystem", "CHubLinux", "CHubOpenSSL"]),
     hub("Journal", ["HubBytes", "HubSystem"]),
     hub("Tiles", ["HubBytes", "HubDeflate", "HubGeo", "HubSystem"]),

@@ -33,6 +33,9 @@ public struct MixedList<Common: BitwiseCopyable, Rare>: ~Copyable {
   /// Whether there is no element of either kind.
   @inlinable public var isEmpty: Bool { commons.isEmpty && rares.isEmpty }
 
+  /// The number of elements for which it has memory.
+  @inlinable public var capacity: Int { commons.capacity + rares.capacity }
+
   /// Appends a common element. Amortised O(1).
   @inlinable @inline(__always)
   public mutating func append(common element: Common) { commons.append(element) }

@@ -1,25 +1,28 @@
 // A queue to a loop's thread for a turn's batch at a time. Both sides swap lists: the lock is held for a few
-// instructions, memory is reused, and the cost is per batch, not per message. Inlinable, as Mailbox.swift.
-public import HubBytes
-public import Synchronization
+// instructions, memory is reused, and the cost is per batch, not per message.
+package import HubBytes
+import HubSystem
+import Synchronization
 
 /// A bounded queue from any threads to one consumer, in order for each producer.
-public final class MixedMailbox<Common: BitwiseCopyable & Sendable, Rare: Sendable>: Sendable {
-  @usableFromInline let waiting: Locked<MixedList<Common, Rare>>
+package final class MixedMailbox<Common: BitwiseCopyable & Sendable, Rare: Sendable>: Sendable {
+  private let waiting: Locked<MixedList<Common, Rare>>
   /// Whether elements wait: read without the lock, changed with it.
-  @usableFromInline let isFilled = Atomic<Bool>(false)
+  private let isFilled = Atomic<Bool>(false)
   /// The most elements that may wait.
-  public let capacity: Int
+  package let capacity: Int
+  /// Memory for so many elements is kept, whether or not it is used.
+  private static var keptElements: Int { 8192 }
 
   /// It wakes nobody: the producer knows how soon the consumer has to look.
-  @inlinable public init(capacity: Int) {
+  package init(capacity: Int) {
     precondition(capacity > 0)
     self.capacity = capacity
     waiting = Locked(MixedList())
   }
 
   /// Takes as much of a batch, in order, as there is room for.
-  @inlinable public func append(whatFitsOf batch: inout MixedList<Common, Rare>) {
+  package func append(whatFitsOf batch: inout MixedList<Common, Rare>) {
     if batch.isEmpty { return }
     waiting.withLock { queue in
       isFilled.store(true, ordering: .relaxed)
@@ -33,12 +36,14 @@ public final class MixedMailbox<Common: BitwiseCopyable & Sendable, Rare: Sendab
 
   /// Moves all elements into `batch`, which must be empty and whose memory the queue uses from then on. What was
   /// appended before a wake-up of the consumer, or any other synchronisation with it, is there.
-  @inlinable public func drain(into batch: inout MixedList<Common, Rare>) {
+  package func drain(into batch: inout MixedList<Common, Rare>) {
     precondition(batch.isEmpty, "what is left of the last batch would be lost")
     guard isFilled.load(ordering: .relaxed) else { return }
     waiting.withLock { queue in
       isFilled.store(false, ordering: .relaxed)
       swap(&queue, &batch)
+      // All three lists, the producer's too, come by here: what one stall has needed is not kept for good.
+      if queue.capacity > Self.keptElements, queue.capacity / 8 > batch.count { queue = MixedList() }
     }
   }
 }

@@ -1,6 +1,6 @@
 // A queue to a loop's thread. Producers append, the consumer takes everything at once by swapping two arrays: the lock
-// is held for a few instructions, and memory is reused. For a turn's batch see MixedMailbox.swift. Inlinable, because
-// an unspecialised generic costs ten times as much.
+// is held for a few instructions, and memory is reused. Inlinable, because an unspecialised generic costs ten times as
+// much.
 
 /// A bounded queue from any threads to one consumer, in order for each producer.
 public final class Mailbox<Message: Sendable>: Sendable {

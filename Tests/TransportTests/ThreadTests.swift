@@ -2,9 +2,7 @@
 
 import CHubLinux
 import Glibc
-import HubBytes
 import HubSystem
-import HubTestSupport
 import Testing
 
 @testable import HubTransport
@@ -66,88 +64,7 @@ extension EventLoop {
 }
 
 /// A batch of numbers in order; those that 7 divides are the rare ones.
-private typealias Numbers = MixedList<Int, Int>
-
-extension Numbers {
-  fileprivate init(_ numbers: some Sequence<Int>) {
-    self.init()
-    for number in numbers { number % 7 == 0 ? append(number) : append(common: number) }
-  }
-
-  fileprivate var all: [Int] {
-    var numbers: [Int] = []
-    var cursor = Cursor()
-    while let step = next(&cursor) {
-      switch step {
-      case .common(let index): numbers.append(self[common: index])
-      case .rare(let index): numbers.append(self[rare: index])
-      }
-    }
-    return numbers
-  }
-}
-
-@Suite struct `Mailbox between threads` {
-  @Test func `everything arrives once and in each producer's order`() throws {
-    let each = 20_000
-    let loop = try EventLoop()
-    let recorder = Recorder(loop)
-    let mailbox = MixedMailbox<Int, Int>(capacity: 500)
-    let waker = loop.waker
-    @Sendable func produce(_ base: Int) {
-      var random = SplitMix64(seed: UInt64(base))
-      var next = 0
-      while next < each {
-        let count = min(each - next, Int.random(in: 1...60, using: &random))
-        var batch = Numbers(base + next..<base + next + count)
-        mailbox.append(whatFitsOf: &batch)
-        waker.wake()
-        while !batch.isEmpty {
-          sched_yield()
-          mailbox.append(whatFitsOf: &batch)
-          waker.wake()
-        }
-        next += count
-      }
-    }
-    let first = try startThread(name: "producer-1") { @Sendable in produce(0) }
-    let second = try startThread(name: "producer-2") { @Sendable in produce(1_000_000) }
-    var arrived: [[Int]] = [[], []]
-    recorder.onWoken = {
-      var batch = Numbers()
-      mailbox.drain(into: &batch)
-      #expect(batch.count <= 500)
-      for message in batch.all { arrived[message / 1_000_000].append(message % 1_000_000) }
-    }
-    while arrived[0].count < each || arrived[1].count < each {
-      try #require(loop.isWokenInTime(), "so many came: \(arrived[0].count), \(arrived[1].count)")
-    }
-    first.join()
-    second.join()
-    #expect(arrived[0] == Array(0..<each))
-    #expect(arrived[1] == Array(0..<each))
-  }
-
-  @Test func `a full mailbox takes what it has room for and leaves the rest with the producer, in order`() {
-    let mailbox = MixedMailbox<Int, Int>(capacity: 10)
-    var batch = Numbers(0..<4)
-    mailbox.append(whatFitsOf: &batch)
-    #expect(batch.count == 0)
-    batch = Numbers(4..<24)
-    mailbox.append(whatFitsOf: &batch)
-    #expect(batch.all == Array(10..<24))
-    mailbox.append(whatFitsOf: &batch)
-    #expect(batch.count == 14)
-    var taken = Numbers()
-    mailbox.drain(into: &taken)
-    #expect(taken.all == Array(0..<10))
-    taken.removeAll()
-    mailbox.append(whatFitsOf: &batch)
-    mailbox.drain(into: &taken)
-    #expect(taken.all == Array(10..<20))
-    #expect(batch.all == Array(20..<24))
-  }
-
+@Suite struct `Mailbox at its limit` {
   @Test func `single messages are refused at the limit`() {
     let mailbox = Mailbox<Int>(capacity: 2, waking: nil)
     #expect(mailbox.append(1))
@@ -216,22 +133,22 @@ extension Numbers {
     let (threads, each) = (4, 20_000)
     let lock = CombiningLock()
     let counts = Counts(threads)
-    let inboxes = (0..<threads).map { _ in MixedMailbox<Int, Int>(capacity: each) }
+    let inboxes = (0..<threads).map { _ in Locked<[Int]>([]) }
     @Sendable func work() {
       counts.holders += 1
       #expect(counts.holders == 1)
       for (thread, inbox) in inboxes.enumerated() {
-        var batch = Numbers()
-        inbox.drain(into: &batch)
-        counts.byThread[thread] += batch.all
+        counts.byThread[thread] += inbox.withLock { queue in
+          defer { queue = [] }
+          return queue
+        }
       }
       counts.holders -= 1
     }
     let started = try (0..<threads).map { thread in
       let handle = try startThread(name: "combiner-\(thread)") { @Sendable in
         for next in 0..<each {
-          var batch = Numbers(next..<next + 1)
-          inboxes[thread].append(whatFitsOf: &batch)
+          inboxes[thread].withLock { $0.append(next) }
           // Nobody comes back here: what is left with a false must be done by who has the lock.
           guard lock.lockOrDelegate() else { continue }
           repeat { work() } while !lock.unlock()
