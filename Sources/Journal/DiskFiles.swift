@@ -63,7 +63,9 @@ public final class DiskFiles: JournalFiles {
   public func freeBytes() -> UInt64? {
     var facts = statvfs()
     guard unsafe fstatvfs(directory.raw, &facts) == 0 else { return nil }
-    return UInt64(facts.f_bavail) * UInt64(facts.f_frsize)
+    // File systems without a limit may say all ones.
+    let (bytes, isMore) = UInt64(facts.f_bavail).multipliedReportingOverflow(by: UInt64(facts.f_frsize))
+    return isMore ? .max : bytes
   }
 
   /// The kind and size of what has this name, links followed (fstatat); nil where nothing has.

@@ -107,11 +107,6 @@ public final class GroupCommit: @unchecked Sendable {
   /// A copy of the counters, taken under the lock.
   public var counters: JournalCounters { locked { $0.counters } }
 
-  /// Whether `bytes` more may be submitted.
-  public func hasRoom(for bytes: Int) -> Bool {
-    locked { !$0.isClosing && $0.pending.bytes.count + bytes <= limits.pendingBytes } && currentCondition != .stopped
-  }
-
   /// Hands over records, to be stored in order and atomically. `ticket` grows with each call; `isUrgent`: something
   /// waits for them. False, and nothing is taken, where there is no room or the journal has stopped.
   public func submit(_ records: UnsafeRawBufferPointer, ticket: UInt64, isUrgent: Bool) -> Bool {

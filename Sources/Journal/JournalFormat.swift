@@ -49,16 +49,22 @@ struct FileHeader: Equatable {
     case version(UInt32)
   }
 
-  func encoded(_ crc: borrowing CRC32C) -> [UInt8] {
+  /// `version`: for tests.
+  func encoded(_ crc: borrowing CRC32C, version: UInt32 = Self.version) -> [UInt8] {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(Self.size)
     bytes.append(littleEndian: kind.rawValue)
-    bytes.append(littleEndian: Self.version)
+    bytes.append(littleEndian: version)
     bytes.append(littleEndian: UInt32(0))
     bytes.append(littleEndian: group)
     bytes.append(littleEndian: created)
-    let sum = Self.sum(bytes, crc)
-    for index in 0..<4 { bytes[12 + index] = UInt8(truncatingIfNeeded: sum >> UInt32(8 * index)) }
+    bytes.replaceSubrange(12..<16, with: Self.encoded(Self.sum(bytes, crc)))
+    return bytes
+  }
+
+  private static func encoded(_ number: UInt32) -> [UInt8] {
+    var bytes: [UInt8] = []
+    bytes.append(littleEndian: number)
     return bytes
   }
 
@@ -71,10 +77,13 @@ struct FileHeader: Equatable {
   init(_ bytes: UnsafeRawBufferPointer, _ crc: borrowing CRC32C) throws(Fault) {
     guard bytes.count >= Self.size else { throw .short }
     guard let kind = unsafe Kind(rawValue: bytes.number(at: 0, UInt64.self)) else { throw .foreign }
-    // The version first: only a newer program knows the rest of its header.
     let version = unsafe bytes.number(at: 8, UInt32.self)
-    guard version == Self.version else { throw .version(version) }
-    guard unsafe bytes.number(at: 12, UInt32.self) == Self.sum(Array(bytes[..<Self.size]), crc) else { throw .sum }
+    var header = unsafe Array(bytes[..<Self.size])
+    header.replaceSubrange(8..<12, with: Self.encoded(Self.version))
+    let isOwn = unsafe bytes.number(at: 12, UInt32.self) == Self.sum(header, crc)
+    // Only a newer program knows the rest of its header. But where that is right with our version, bits have flipped.
+    guard isOwn || version == Self.version else { throw .version(version) }
+    guard isOwn, version == Self.version else { throw .sum }
     self.kind = kind
     group = unsafe bytes.number(at: 16, UInt64.self)
     created = unsafe Int64(bitPattern: bytes.number(at: 24, UInt64.self))

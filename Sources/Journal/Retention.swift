@@ -114,7 +114,8 @@ public struct JournalInventory: Sendable, Equatable {
     for (segment, next) in zip(segments, segments.dropFirst()) {
       // Its last group precedes the next segment's first, and was written before that was begun.
       guard next.first <= oldestKept.group + 1 else { break }
-      let isOld = next.created.map { $0 < now - rule.milliseconds } ?? false
+      // After a clock was set back the next one's time is not this one's end.
+      let isOld = next.created.map { max($0, segment.created ?? .min) < now - rule.milliseconds } ?? false
       guard isOld || left > rule.bytes else { break }
       surplus.segments.append(segment)
       left -= segment.bytes + (segment.indexBytes ?? 0)
@@ -137,9 +138,19 @@ public struct JournalInventory: Sendable, Equatable {
         try files.synchronize()
       }
       if !surplus.snapshots.isEmpty { try files.synchronize() }
+      try removeStrayIndexes(in: files)
     } catch {
       throw .system(error, file: files.path)
     }
     return surplus.segments.count
+  }
+
+  /// A reader may have stored the index of a segment that was deleted meanwhile.
+  private func removeStrayIndexes(in files: any JournalFiles) throws(SystemError) {
+    let names = try files.names()
+    let segments = Set(names.compactMap { FileHeader.group(ofName: $0, .segment) })
+    for name in names {
+      if let first = FileHeader.group(ofName: name, .index), !segments.contains(first) { try files.remove(name) }
+    }
   }
 }

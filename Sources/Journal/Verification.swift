@@ -9,18 +9,11 @@ public struct Verification: Sendable, Equatable {
   /// Indexes that don't belong to their segment, and are made again automatically.
   public var brokenIndexes: [String] = []
   /// Bytes behind the last intact group of the newest segment: a write in progress, or one cut off by a crash.
-  public var unfinished: (file: String, offset: Int, bytes: Int)?
+  public var unfinished: RecoveryReport.Tail?
   public var segments = 0
   public var snapshots = 0
   public var groups: UInt64 = 0
   public var bytes = 0
-
-  /// Whether both found the same; errors that ended the reading are compared by their text.
-  public static func == (left: Verification, right: Verification) -> Bool {
-    left.damages == right.damages && left.brokenIndexes == right.brokenIndexes && left.groups == right.groups
-      && left.segments == right.segments && left.snapshots == right.snapshots && left.bytes == right.bytes
-      && left.unfinished.map { "\($0)" } == right.unfinished.map { "\($0)" }
-  }
 }
 
 /// Reads a journal from end to end.
@@ -121,7 +114,7 @@ public struct Verifier {
     case .complete: return number
     case .otherVersion(let version): throw .otherVersion(version, file: name.name)
     case .torn(let offset):
-      found.unfinished = (name.name, offset, bytes.count - offset)
+      found.unfinished = .init(file: name.name, offset: offset, bytes: bytes.count - offset)
       return number
     case .damaged(let damage):
       found.damages.append(damage)

@@ -114,7 +114,6 @@ extension World {
     let end = name == newestSegment() ? StoredSegment.startOfLastButOne(content.bytes) : content.bytes.count
     guard end > 0 else { return }
     let offset = pick(end)
-    if (8..<12).contains(offset) { return }  // the version: a newer program's file is left alone
     diary.note("spoils \(name) at, of, last group at", offset, content.bytes.count, end)
     disk.spoil(name, offset, UInt8(1 + pick(255)))
     reach[.spoiled] += 1

@@ -69,6 +69,16 @@ extension EndToEnd.Journals {
     #expect(after.contains { $0.hasPrefix("damaged-") && $0.hasSuffix(name) })
   }
 
+  /// CRC-32C (RFC 3720 §12.1), little-endian.
+  private func sum(_ bytes: Data) -> [UInt8] {
+    var sum = UInt32.max
+    for byte in bytes {
+      sum ^= UInt32(byte)
+      for _ in 0..<8 { sum = sum & 1 == 1 ? sum >> 1 ^ 0x82F6_3B78 : sum >> 1 }
+    }
+    return (0..<4).map { UInt8(truncatingIfNeeded: ~sum >> (8 * $0)) }
+  }
+
   @Test("export and inspect end with 1, as verify does, where the newest segment is damaged or of another version")
   func damagedNewest() throws {
     let (directory, names) = try written()
@@ -77,10 +87,13 @@ extension EndToEnd.Journals {
     let whole = try Data(contentsOf: file)
     for (offset, byte, word) in [
       (60, whole[60] ^ 1, "group 1 at byte 32 is damaged"), (12, whole[12] ^ 1, "its header is damaged"),
+      (8, whole[8] ^ 1, "its header is damaged"),
       (8, whole[8] - 1, "of format \(whole[8] - 1)"), (8, whole[8] + 1, "of format \(whole[8] + 1)"),
     ] as [(Int, UInt8, String)] {
       var bytes = whole
       bytes[offset] = byte
+      // Another program's header has its sum; bits that flipped in ours have not.
+      if word.hasPrefix("of format") { bytes.replaceSubrange(12..<16, with: sum(bytes[..<12] + bytes[16..<32])) }
       try bytes.write(to: file)
       for verb in ["export", "inspect", "verify"] {
         let outcome = try HubProcess.run(["journal", verb, directory.path])

@@ -8,11 +8,14 @@ import Testing
 @testable import HubJournal
 
 @Suite struct FolderTests {
-  @Test("The specification names the format's version")
+  @Test("The specification names the format's version, and so does what operators go by before an upgrade")
   func version() throws {
-    let path = #filePath.replacing("Tests/JournalTests/FolderTests.swift", with: "protocol/journal.md")
-    let text = String(decoding: try readFile(path), as: UTF8.self)
-    #expect(text.contains("version 4 (\(FileHeader.version)), sum 4"))
+    func text(_ file: String) throws -> String {
+      let path = #filePath.replacing("Tests/JournalTests/FolderTests.swift", with: file)
+      return String(decoding: try readFile(path), as: UTF8.self)
+    }
+    #expect(try text("protocol/journal.md").contains("version 4 (\(FileHeader.version)), sum 4"))
+    #expect(try text("CHANGELOG.md").contains("format is version \(FileHeader.version):"))
   }
 
   private func expectGone(_ writer: inout JournalWriter, _ path: String) {
@@ -306,7 +309,9 @@ import Testing
     let header = Damage(kind: .header, file: name, offset: 0, group: 1)
     expect(changed(13, to: whole[13] ^ 1), nil, .damaged(header))
     for version in [FileHeader.version - 1, FileHeader.version + 1] {
-      expect(changed(8, to: UInt8(version)), nil, .otherVersion(version, file: name))
+      let other = FileHeader(kind: .segment, group: 1, created: 0).encoded(CRC32C(), version: version)
+      expect(other + whole[FileHeader.size...], nil, .otherVersion(version, file: name))
+      expect(changed(8, to: UInt8(version)), nil, .damaged(header))
     }
     expect(changed(fourth + 20, to: 0xFF), 1...3, nil)
     expect(Array(whole.dropLast()), 1...3, nil)

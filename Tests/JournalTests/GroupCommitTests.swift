@@ -74,7 +74,7 @@ import Testing
     let commit = GroupCommit(limits: bench.limits, lazyMilliseconds: 1)
     let bytes = [UInt8](repeating: 9, count: 40)
     #expect(submit(commit, bytes, 1) && submit(commit, bytes, 2))
-    #expect(!commit.hasRoom(for: 40) && !submit(commit, bytes, 3))
+    #expect(!submit(commit, bytes, 3))
     commit.close()
     #expect(!submit(commit, [1], 4))
     try run(commit, bench)

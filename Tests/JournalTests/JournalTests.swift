@@ -151,8 +151,6 @@ extension JournalWriter {
       } catch JournalError.damaged(let damage) {
         #expect(bit / 8 < lastGroup, "bit \(bit)")
         #expect(damage.file == name)
-      } catch JournalError.otherVersion {
-        #expect((8..<12).contains(bit / 8))
       }
     }
   }
@@ -162,7 +160,8 @@ extension JournalWriter {
     let bench = Bench()
     try bench.open { writer in _ = try writer.append([1, 2, 3]) }
     let name = try #require(bench.disk.files.keys.first)
-    bench.disk.files[name]?.bytes[8] = UInt8(FileHeader.version - 1)
+    let header = FileHeader(kind: .segment, group: 1, created: 0).encoded(CRC32C(), version: FileHeader.version - 1)
+    bench.disk.files[name]?.bytes.replaceSubrange(..<FileHeader.size, with: header)
     do {
       try bench.open()
       Issue.record("it was read")
