@@ -55,13 +55,13 @@ package final class Consultation<Question: Sendable> {
 extension Consultation<HistoryLookup> {
   /// The hub's questions about fixes that are older than what it remembers (HubCore's HistoryLookups.swift), which the
   /// journal's reader answers, before it reads on for others: drivers wait for these with their acknowledgements.
-  package static func history(_ reader: HistoryReader, _ log: Log, waking waker: Waker) -> Consultation {
+  package static func history(_ reader: HistoryReader, waking waker: Waker) -> Consultation {
     Consultation(waking: waker) { hub, waiting in
       hub.takeLookups(into: &waiting)
     } consult: { round, answers in
       reader.ask(for: .ops, isNext: true) { access in
         for lookup in round {
-          let hasRoom = answers.append(.knownFixes(ticket: lookup.ticket, access.known(lookup, log)))
+          let hasRoom = answers.append(.knownFixes(ticket: lookup.ticket, access.known(lookup)))
           precondition(hasRoom, "there is room for the answers of a round")
         }
       }

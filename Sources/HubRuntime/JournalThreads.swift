@@ -19,7 +19,7 @@ package final class JournalThreads: Sendable {
     self.history = history
     do throws(SystemError) {
       let writing = Joinable(try startThread(name: "journal") { write(journal, writer, log, onChange) })
-      reader = Joinable(try startThread(name: "history") { history.run(configuration) })
+      reader = Joinable(try startThread(name: "history") { history.run(configuration, log) })
       writers = [writing, Joinable(try startThread(name: "maintenance") { maintenance.run(after: writer.report) })]
     } catch {
       journal.commit.close()

@@ -164,7 +164,7 @@ public struct HTTPRefusal: Sendable {
     HTTPRefusal(status: 431, codes: [.tooLarge], meaning: "the head is over its limit"),
     HTTPRefusal(
       status: 500, codes: [.internalError], reconnect: .backOff,
-      meaning: "the hub's journal cannot be read as a whole"),
+      meaning: "the hub's journal cannot be read, or the trip's end was in a damaged part of it"),
     HTTPRefusal(
       status: 501, codes: [.badMessage], reconnect: .backOff,
       meaning: "a method or a transfer coding that this hub does not know"),

@@ -18,7 +18,7 @@ import Testing
       opened += 1
       throw .stopped
     }
-    let access = HistoryAccess(isStopping: { false }, opening: open)
+    let access = HistoryAccess(.silent, isStopping: { false }, opening: open)
     let memory = MemoryBudget(bytes: 100)
     let (rider, other) = (MemoryOwner(1, .rider), MemoryOwner(2, .rider))
     let unread = try #require(MemoryReservation(30, of: memory, by: rider))

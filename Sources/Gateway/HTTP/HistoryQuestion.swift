@@ -81,7 +81,7 @@ extension HistoryAccess {
 extension Refusal {
   fileprivate init(_ error: HistoryError) {
     switch error {
-    case .journal: self.init(.internalError, "the journal cannot be read as a whole; see journal verify")
+    case .journal: self.init(.internalError, "the journal cannot be read there; see journal verify")
     case .tooManyFixes(let limit):
       self.init(.tooLarge, "this trip has more than \(limit) fixes; see journal export")
     case .tooManyTrips(let limit):

@@ -200,7 +200,7 @@ public final class Server: Sendable {
     let adminAddress = try listenForOperators(loop, configuration)
     threads.wakers.append(loop.waker)
     let thread = try startThread(name: "loop-0") {
-      let history = shared.history.map { Consultation.history($0, shared.log, waking: loop.waker) }
+      let history = shared.history.map { Consultation.history($0, waking: loop.waker) }
       let port = HubPort(hub: hub.take(), journal: shared.journal, history: history)
       run(
         SessionLoop(
@@ -229,7 +229,7 @@ public final class Server: Sendable {
     let cluster = try makeClusterLoop(configuration, &outlets, &threads)
     let feed = configuration.hasPositionStreams ? PositionSource.outlet(waking: outlets[0].waker) : nil
     if let feed { outlets.append(feed) }
-    let history = shared.history.map { Consultation.history($0, shared.log, waking: outlets[0].waker) }
+    let history = shared.history.map { Consultation.history($0, waking: outlets[0].waker) }
     let sharedHub = SharedHub(
       hub.take(), outlets: outlets, inboxCapacity: configuration.limits.mailboxMessages, journal: shared.journal,
       history: history, lifecycle: shared.lifecycle, metrics: shared.metrics.hub, now: now())

@@ -17,14 +17,17 @@ package final class HistoryAccess {
   private let isStopping: () -> Bool
   private let recordsPerLookup: Int
   private let recordsPerTrack: Int
+  private let log: Log
   private var opened: JournalHistory?
+  /// The damaged files that were logged.
+  private var damaged: Set<String> = []
   /// How many records all questions have read so far.
   package private(set) var recordsRead = 0
   /// An incomplete lookup was logged.
   private var hasFailed = false
 
-  convenience init(_ configuration: JournalConfiguration, isStopping: @escaping () -> Bool) {
-    self.init(isStopping: isStopping) {
+  convenience init(_ configuration: JournalConfiguration, _ log: Log, isStopping: @escaping () -> Bool) {
+    self.init(log, isStopping: isStopping) {
       () throws(JournalError) in
       try unsafe JournalHistory(directory: configuration.directory, limits: configuration.limits) {
         unsafe DurableKeys.forEach(in: $0, $1)
@@ -33,10 +36,11 @@ package final class HistoryAccess {
   }
 
   init(
-    recordsPerLookup: Int = RuntimeLimits.recordsPerLookup, recordsPerTrack: Int = RuntimeLimits.recordsPerTrack,
-    isStopping: @escaping () -> Bool,
+    _ log: Log, recordsPerLookup: Int = RuntimeLimits.recordsPerLookup,
+    recordsPerTrack: Int = RuntimeLimits.recordsPerTrack, isStopping: @escaping () -> Bool,
     opening open: @escaping () throws(JournalError) -> JournalHistory
   ) {
+    self.log = log
     self.open = open
     self.recordsPerLookup = recordsPerLookup
     self.recordsPerTrack = recordsPerTrack
@@ -50,11 +54,14 @@ package final class HistoryAccess {
     return history
   }
 
-  /// Gives the records of a key, oldest first, until `body` returns false.
+  /// Gives the records of a key, oldest first, until `body` returns false. Gives damage that was met: of old segments,
+  /// whose state the snapshots have, nothing else is lost than what was in it, and everybody else gets an answer.
+  @discardableResult
   private func forEachRecord(
     _ key: UInt64, since: Int64, _ body: (UnsafeRawBufferPointer) -> Bool
-  ) throws(HistoryError) {
+  ) throws(HistoryError) -> Damage? {
     var isBrokenOff = false
+    var met: Damage?
     do throws(JournalError) {
       try unsafe journal().forEachRecord(key: key, since: since) { record in
         isBrokenOff = isStopping()
@@ -62,15 +69,18 @@ package final class HistoryAccess {
         return unsafe !isBrokenOff && body(record)
       }
     } catch {
-      throw .journal(error)
+      guard case .damaged(let damage) = error else { throw .journal(error) }
+      met = damage
+      if damaged.insert(damage.file).inserted { log(.error, "history_damaged", ["error": "\(error)"]) }
     }
     if isBrokenOff { throw .stopping }
+    return met
   }
 
   /// The newest state of the trip with this id; nil where the journal has none.
   package func trip(_ id: Identifier) throws(HistoryError) -> TripReport? {
     var found: TripReport?
-    try unsafe forEachRecord(DurableKeys.trip(id), since: .min) { record in
+    let damage = try unsafe forEachRecord(DurableKeys.trip(id), since: .min) { record in
       do throws(RecordError) {
         if let trip = try unsafe StoredTrip(record: record), trip.report.tripID == id { found = trip.report }
         return true
@@ -78,6 +88,8 @@ package final class HistoryAccess {
         return true  // its sum is right, so a newer program wrote it
       }
     }
+    // Its end is in what was lost, at least.
+    if let damage, let found, found.ended == nil { throw .journal(.damaged(damage)) }
     return found
   }
 
@@ -163,7 +175,7 @@ package final class HistoryAccess {
   /// Which of a lookup's fixes the journal has, among the driver's first `recordsPerLookup` records since the oldest
   /// was measured. Unreadable ones count as absent, which is logged the first time: at worst a fix is stored twice, and
   /// is in a track once all the same.
-  func known(_ lookup: HistoryLookup, _ log: Log) -> [Int64] {
+  func known(_ lookup: HistoryLookup) -> [Int64] {
     var (found, left): ([Int64], Int) = ([], recordsPerLookup)
     do throws(HistoryError) {
       try unsafe forEachRecord(lookup.key, since: lookup.since) { record in

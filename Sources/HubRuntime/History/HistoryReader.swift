@@ -34,8 +34,8 @@ package final class HistoryReader: Sendable {
   }
 
   /// The thread's body: answers until `close`.
-  package func run(_ configuration: JournalConfiguration) {
-    let access = HistoryAccess(configuration) { [questions] in questions.isClosed }
+  package func run(_ configuration: JournalConfiguration, _ log: Log) {
+    let access = HistoryAccess(configuration, log) { [questions] in questions.isClosed }
     while let question = questions.next() {
       let began = ClockReading.read().uptimeNanoseconds
       question(access)
