@@ -92,13 +92,14 @@ import Testing
     #expect(!isTaken && origins.isEmpty)
   }
 
-  @Test(
-    "an origin and a host of other characters are refused, and in a time that grows with their length alone",
-    .timeLimit(.minutes(1)))
+  @Test("an origin and a host of other characters are refused, and in a time that grows with their length alone")
   func otherCharacters() throws {
-    #expect(try verdict(origins("https://a.example"), "http:\(combiningMarks(bytes: 3500))") == .refused)
     let long = combiningMarks(bytes: 200_000)
-    #expect(AllowedHosts.host(of: "\(long):1") == nil && AllowedHosts.host(of: "[\(long)") == nil)
-    #expect(try verdict(origins("https://a.example"), "http://\u{E9}.example") == .refused)
+    let seconds = try processorSeconds { () throws in
+      #expect(try verdict(origins("https://a.example"), "http:\(combiningMarks(bytes: 3500))") == .refused)
+      #expect(AllowedHosts.host(of: "\(long):1") == nil && AllowedHosts.host(of: "[\(long)") == nil)
+      #expect(try verdict(origins("https://a.example"), "http://\u{E9}.example") == .refused)
+    }
+    #expect(seconds < 30, "minutes, were it the square")
   }
 }
