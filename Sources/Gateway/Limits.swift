@@ -1,13 +1,16 @@
-// All limits of a server: what each bounds, its default, and what happens at it. Nothing else is bounded but by
-// `HubLimits`. Those that operators change have a row among the settings of `serve`; tests set the rest through this
-// type.
+// The limits of sessions and requests: what each bounds, its default, and what happens at it. Those of other modules
+// are in files of such a name, too. Those that operators change have a row among the settings of `serve`; tests set the
+// rest through this type.
 public import HubCore
 import HubMessages
-import HubTransport
+public import HubTransport
 import HubWebSocket
 
 /// The limits of one hub process. At each of them the peer is notified, and a counter is incremented.
 public struct Limits: Sendable {
+  /// The limits of an event loop: connections, reading, TLS. What is bounded by others here is not set in it.
+  public var loop = EventLoopLimits.ofHub
+
   // MARK: Admission
 
   /// Bytes of an HTTP request head. Past it: 431.
@@ -77,16 +80,8 @@ public struct Limits: Sendable {
   public var sessionsPerSharer = 64
   /// The value of `Retry-After` at these limits, in seconds.
   public var retryAfterSeconds = 10.0
-  /// Connections accepted in a second by one loop; 0 for any number. More handshakes than a core can serve. Past it new
-  /// ones wait in the kernel's queue.
-  public var acceptsPerSecond = 5000
-  /// Connections accepted in one turn of a loop; the rest waits in the kernel's queue.
-  public var acceptsPerTurn = 16
   /// The kernel's queue of connections that are not accepted yet.
   public var acceptBacklog: Int32 = 4096
-  /// Steps of TLS handshakes in one turn of a loop, some 0.7 ms; the next connection waits for the next turn, which is
-  /// counted.
-  public var tlsHandshakesPerTurn = 4
   /// Vehicles of a GTFS-realtime feed, some 70 bytes each. Past it: 413.
   static let vehiclesPerFeed = 50_000
   /// Drivers that a loop writes into a feed in one turn. The rest follows in the next turn.
@@ -103,10 +98,6 @@ public struct Limits: Sendable {
   static let hangSeconds = 10.0
   /// Certificates that a server may have; each is read at the start and on SIGHUP.
   public static let certificates = 100
-  /// TLS key updates and renegotiations of one connection without data in between. Past it: closed.
-  public var tlsKeyUpdates = 32
-  /// Bytes of TLS's own answers, and of a record, that one connection leaves unread. Past it: closed.
-  public var tlsUnsentBytes = 64 * 1024
 
   // MARK: A session
 
@@ -177,20 +168,6 @@ public struct Limits: Sendable {
   public var outboxBytes = 256 * 1024 * 1024
   /// Output of one turn; past it the output so far is written at once. It keeps offsets within 32 bits.
   public var arenaFlushBytes = 16 * 1024 * 1024
-  /// Memory that a loop keeps for the next turn's output, and at most as much for the next inflated message.
-  public var arenaKeepBytes = 1024 * 1024
-  /// Bytes read from one socket in one turn. TLS needs 32 KiB or more: a record, and what came with it.
-  public var readBufferBytes = 64 * 1024
-  /// Bytes read from all sockets of a loop in one turn, inflated ones counted twice: as much as 150 fixes. Other ready
-  /// sockets come first in the next turn, and the output so far is sent before it: so fixes do not wait for a hundred
-  /// clients that send all that the kernel holds. It limits a turn's lists, too, which keep the size of the largest.
-  public var readBytesPerTurn = 32 * 1024
-  /// Microseconds for which a loop under load lets its sockets gather before it polls them again; 0 for never. Twice as
-  /// long where there are several loops: each has half of the messages or less, and so would its turns.
-  public var turnPaceMicroseconds = 500
-  /// Timers of connections that fire in one turn, a ping each; the rest waits for the next ones. Sessions that came in
-  /// the same second become silent in the same second, and a fix would wait for all their pings.
-  public var timersPerTurn = 16
   /// Paused connections that resume in one turn; the rest follows in the next ones, in order. Sessions over their rate
   /// resume for one message at a time, and hundreds of them in the same tick of the timers.
   public var resumedPerTurn = 8
@@ -263,7 +240,7 @@ public struct Limits: Sendable {
     hub.validate()
     precondition((sessions ?? 1) >= 1 && connectionsPerAddress >= 0 && refusalsPerAddress >= 0 && idleAddresses >= 0)
     precondition(sessionsPerIdentity.isValid && areasPerIdentity.isValid && sessionsPerSharer >= 1)
-    precondition(requestRate >= 0 && requestBurst >= 1 && acceptsPerSecond >= 0 && answerBytesPerTurn >= 1)
+    precondition(requestRate >= 0 && requestBurst >= 1 && answerBytesPerTurn >= 1)
     precondition(gzipPieceBytes >= 1 && longAnswerBytes >= 0)
     precondition(requestsPerPoll >= requestsPerTurn && unitsPerPoll >= 1)
     precondition(incompleteFreeBytes >= 0 && incompleteBytes >= messageBytes, "one message must fit")
@@ -271,8 +248,7 @@ public struct Limits: Sendable {
     precondition(historyQuestions >= 1 && trackFixes >= 1 && historyTrips >= 1 && historyAnswerBytes >= 0)
     precondition(fencesPerPage >= 1 && tripsPerPage >= 1 && driversPerPage >= 1)
     precondition(vehiclesPerTurn >= 1)
-    precondition(requestHeadBytes <= readBufferBytes && readBytesPerTurn >= 1)
-    precondition(timersPerTurn >= 1 && resumedPerTurn >= 1)
+    precondition(requestHeadBytes <= loop.readBufferBytes && resumedPerTurn >= 1)
     precondition(rateWarningSeconds < rateCloseSeconds)
     precondition(inflateRatio >= 1 && inflateFreeBytes >= 0)
     precondition(reportsPerTurn >= 1)
@@ -296,20 +272,11 @@ public struct Limits: Sendable {
 
   /// The limits of one of `loops` loops in a process that may open `openFiles` files.
   func eventLoop(loops: Int, openFiles: Int) -> EventLoopLimits {
-    var limits = EventLoopLimits()
+    var limits = loop
     limits.maximumConnections = connectionsPerLoop ?? max(16, (openFiles - Limits.reservedDescriptors) / loops)
-    limits.readBufferBytes = readBufferBytes
-    limits.readBytesPerTurn = readBytesPerTurn
-    limits.turnPaceMicroseconds = turnPaceMicroseconds * min(loops, 2)
-    limits.timersPerTurn = timersPerTurn
-    limits.acceptsPerTurn = acceptsPerTurn
-    limits.tlsHandshakesPerTurn = tlsHandshakesPerTurn
-    limits.tlsKeyUpdates = tlsKeyUpdates
-    limits.tlsUnsentBytes = tlsUnsentBytes
-    limits.acceptsPerSecond = acceptsPerSecond
+    limits.turnPaceMicroseconds *= min(loops, 2)
     limits.outboxBytesPerConnection = outboxBytesPerSession
     limits.outboxBytesTotal = max(outboxBytesPerSession, outboxBytes / loops)
-    limits.arenaKeepBytes = arenaKeepBytes
     limits.closeMilliseconds = Int(closingSeconds * 1000)
     return limits
   }
@@ -318,5 +285,23 @@ public struct Limits: Sendable {
   func sessions(loops: Int, openFiles: Int) -> Int {
     let connections = eventLoop(loops: loops, openFiles: openFiles).maximumConnections * loops
     return sessions ?? connections - connections / 16
+  }
+}
+
+extension EventLoopLimits {
+  /// The loop of a hub: all others wait while one client has what it may have of a turn.
+  fileprivate static var ofHub: EventLoopLimits {
+    var limits = EventLoopLimits()
+    // More handshakes than a core can serve.
+    limits.acceptsPerSecond = 5000
+    limits.acceptsPerTurn = 16
+    // Some 0.7 ms.
+    limits.tlsHandshakesPerTurn = 4
+    // As much as 150 fixes, inflated bytes counted twice: fixes do not wait for a hundred clients that send all that
+    // the kernel holds. It limits a turn's lists, too, which keep the size of the largest.
+    limits.readBytesPerTurn = 32 * 1024
+    // Twice as long where there are several loops: each has half of the messages or less, and so would its turns.
+    limits.turnPaceMicroseconds = 500
+    return limits
   }
 }

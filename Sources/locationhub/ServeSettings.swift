@@ -132,7 +132,7 @@ struct ServeOptions: Sendable {
       "flush-interval", \.server.flushIntervalMilliseconds, .whole(0...10_000), "MS",
       "hold positions back and send only the newest; 0: never"),
     Setting(
-      "turn-pace", \.server.limits.turnPaceMicroseconds, .whole(0...10_000), "US",
+      "turn-pace", \.server.limits.loop.turnPaceMicroseconds, .whole(0...10_000), "US",
       "let sockets gather so long before a turn, under load; twice that with several loops; 0: never"),
     Setting(
       "heartbeat", \.server.heartbeatInterval, .number(seconds), "SECONDS", "how often a client should be heard",
@@ -182,11 +182,11 @@ struct ServeOptions: Sendable {
       "request-burst", \.requestBurst, .number(bursts), "N", "HTTP requests of one address that may come at once",
       past: "429" + hits("request_rate")),
     Setting(
-      "accept-rate", \.acceptsPerSecond, .whole(0...1_000_000), "N",
+      "accept-rate", \.loop.acceptsPerSecond, .whole(0...1_000_000), "N",
       "connections accepted a second by one loop; 0 for any number",
       past: "they wait in the kernel's queue (`accept_waits_total`)"),
     Setting(
-      "max-head", \.requestHeadBytes, .size(512...Limits().readBufferBytes), "BYTES", "head of an HTTP request",
+      "max-head", \.requestHeadBytes, .size(512...Limits().loop.readBufferBytes), "BYTES", "head of an HTTP request",
       past: #"431 (`http_responses_total{status="431"}`)"#),
     Setting(
       "handshake-time", \.handshakeSeconds, .number(seconds), "SECONDS",

@@ -77,7 +77,7 @@ extension EndToEnd.Admission {
   @Test("many newcomers at once are all taken, a few in each turn", arguments: loopCounts)
   func acceptsPerTurn(loops: Int) throws {
     let hub = try TestHub(loops: loops) {
-      $0.limits.acceptsPerTurn = 2
+      $0.limits.loop.acceptsPerTurn = 2
       $0.limits.acceptBacklog = 64
     }
     let connections = try (0..<50).map { _ in try hub.connect() }

@@ -14,6 +14,7 @@ import Foundation
 import HubCore
 import HubGateway
 import HubMessages
+import HubTransport
 import Testing
 
 extension EndToEnd {
@@ -229,12 +230,11 @@ extension EndToEnd.LimitsReached {
   @Test("small buffers for reading and writing only mean more turns", arguments: loopCounts)
   func smallBuffers(loops: Int) throws {
     let hub = try TestHub(loops: loops) {
-      $0.limits.readBufferBytes = 32 * 1024  // TLS asks for no less
-      $0.limits.arenaKeepBytes = 0
+      $0.limits.loop.readBufferBytes = 32 * 1024  // TLS asks for no less
+      $0.limits.loop.arenaKeepBytes = 0
     }
     let rider = try hub.rider("r1")
-    let text = String(repeating: "y", count: 4000)
-    let unread = String(repeating: "y", count: 100_000)
+    let (text, unread) = (String(repeating: "y", count: 4000), String(repeating: "y", count: 100_000))
     let ping = #"{"type":"ping","payload":{"text":"\#(text)"},"timestamp":1,"messageId":"p","unread":"\#(unread)"}"#
     for _ in 0..<3 {
       try rider.send(bytes: Peer.frame(Array(ping.utf8)))

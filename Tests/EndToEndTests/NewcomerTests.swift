@@ -293,7 +293,7 @@ extension EndToEnd.Newcomers {
   @Test("over the accept rate newcomers wait, and all come in; the admin port does not wait", arguments: loopCounts)
   func acceptRate(loops: Int) throws {
     let hub = try TestHub(loops: loops) {
-      $0.limits.acceptsPerSecond = 20 / loops
+      $0.limits.loop.acceptsPerSecond = 20 / loops
       $0.adminPort = 0
     }
     let start = uptime()

@@ -150,7 +150,7 @@ extension EndToEnd.TLS {
   func manyHandshakes() throws {
     let hub = try TestHub {
       $0.tls = try server()
-      $0.limits.tlsHandshakesPerTurn = 1
+      $0.limits.loop.tlsHandshakesPerTurn = 1
     }
     let bench = try bench()
     for number in 0..<50 { bench.clients.add(try configuration(hub.port, "ops", "o\(number)")) }

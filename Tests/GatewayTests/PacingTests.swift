@@ -93,10 +93,10 @@ import Testing
   @Test("a loop under load pauses twice as long where there are several, and never where it shall not")
   func turnPace() {
     var limits = Limits()
-    limits.turnPaceMicroseconds = 200
+    limits.loop.turnPaceMicroseconds = 200
     let paces = [1, 2, 8].map { limits.eventLoop(loops: $0, openFiles: 1024).turnPaceMicroseconds }
     #expect(paces == [200, 400, 400])
-    limits.turnPaceMicroseconds = 0
+    limits.loop.turnPaceMicroseconds = 0
     #expect(limits.eventLoop(loops: 2, openFiles: 1024).turnPaceMicroseconds == 0)
   }
 }

@@ -10,6 +10,7 @@
 // the socket is full, positions are sent uncompressed and can be replaced (RFC 7692 §6 lets the sender choose).
 import HubBytes
 import HubDeflate
+import HubTransport
 import HubWebSocket
 
 extension DeflatePolicy {
@@ -48,7 +49,7 @@ struct CompressionContexts {
 
   /// The shared one keeps room for the largest message, within what a loop keeps at all. A buffer grows by doubling.
   init(_ limits: Limits) {
-    keptBytes = min(2 * limits.messageBytes, limits.arenaKeepBytes)
+    keptBytes = min(2 * limits.messageBytes, limits.loop.arenaKeepBytes)
     minimumBytes = limits.compressedBytes
     maximumContexts = limits.compressionContexts
     inflateLimits = InflateLimits(
