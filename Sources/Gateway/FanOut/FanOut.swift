@@ -13,11 +13,10 @@ struct FanOut: ~Copyable {
   let number: UInt32
   let limits: Limits
   let admissions: Admissions
-  /// How long positions may be held back (ns); 0 for not at all.
-  private let flushInterval: Int64
+  private let holdsPositions: Bool
   var subscriptions = SubscriptionTable()
   private var encoder: MessageEncoder
-  private var held = HeldPositions()
+  private var held: HeldPositions
   var areas = AreaDeliveries()
   /// Sessions that are streams of events.
   var streams = OpenStreams()
@@ -33,7 +32,8 @@ struct FanOut: ~Copyable {
     self.number = number
     self.limits = limits
     self.admissions = admissions
-    flushInterval = Int64(flushIntervalMilliseconds) * 1_000_000
+    holdsPositions = flushIntervalMilliseconds > 0
+    held = HeldPositions(interval: Int64(flushIntervalMilliseconds) * 1_000_000)
     encoder = MessageEncoder(loop, limits)
   }
 
@@ -53,11 +53,11 @@ struct FanOut: ~Copyable {
 
   @inline(__always)
   mutating func publish(_ position: UnsafePointer<PositionDelivery>) {
-    if flushInterval > 0 { unsafe hold(position.pointee.delivery) } else { unsafe fanOut(position) }
+    if holdsPositions { unsafe hold(position.pointee.delivery) } else { unsafe fanOut(position) }
   }
 
   mutating func publish(_ delivery: Delivery) {
-    if flushInterval > 0, delivery.conflationKey != 0 { hold(delivery) } else { fanOut(delivery) }
+    if holdsPositions, delivery.conflationKey != 0 { hold(delivery) } else { fanOut(delivery) }
   }
 
   /// Sends a position to every subscriber: one encode for each form in use, then a range for each connection.
@@ -120,14 +120,13 @@ struct FanOut: ~Copyable {
 
   /// Keeps only the newest position of each driver and channel until the interval is over.
   private mutating func hold(_ delivery: Delivery) {
-    if held.deadline == nil { held.deadline = loop.now.uptimeNanoseconds + flushInterval }
-    if held.put(delivery) { counted.conflatedByInterval += 1 }
+    if held.put(delivery, now: loop.now.uptimeNanoseconds) { counted.conflatedByInterval += 1 }
   }
 
   /// Sends held positions that are due by `now` (uptime, ns), and continues an unfinished tick.
   @inline(__always)
   mutating func advance(to now: Int64, in sessions: borrowing SessionTable) {
-    if let deadline = held.deadline, now >= deadline { for delivery in held.takeAll() { fanOut(delivery) } }
+    while let delivery = held.takeDue(by: now) { fanOut(delivery) }
     if areas.isPublishing { continueAreaTick(in: sessions) }
   }
 
@@ -262,7 +261,11 @@ struct FanOut: ~Copyable {
       if session.stream != nil, let sequence = publication.sequence {
         sendID(sequence, of: channel, to: recipient.connection)
       }
-      send(frame, to: recipient.connection)
+      if isLong {
+        loop.send(frame, to: recipient.connection)
+      } else {
+        send(frame, to: recipient.connection)
+      }
       counted.publicationsOut += 1
       counted.recovered += 1
     }
