@@ -239,14 +239,14 @@ extension SessionLoop {
   @inline(__always)
   mutating func reconcileInput(_ slot: Int) {
     guard incomplete.counts(sessions[slot]) else { return }
-    let address = admission.address(slot)
+    let address = admission.address(slot, reading: sessions[slot].exchange?.reading)
     if !incomplete.recount(&sessions[slot], address: address, now: now.uptime) { refuseInput(slot) }
   }
 
   private mutating func refuseInput(_ slot: Int) {
     counters.count(.incompleteBytes)
     if let exchange = sessions[slot].exchange {
-      if exchange.dropInput() {
+      if http.dropInput(exchange) {
         refuse(.tooManyIncomplete(limits), to: nil, exchange)
       } else {
         loop.abort(exchange.connection)  // an answer is due, and it keeps sending
@@ -257,6 +257,6 @@ extension SessionLoop {
       sessions[slot].frames = FrameReader(role: .server)
       loop.close(sessions[slot].connection)
     }
-    incomplete.forget(&sessions[slot])
+    incomplete.forget(&sessions[slot], now: now.uptime)
   }
 }

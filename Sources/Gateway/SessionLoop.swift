@@ -122,9 +122,10 @@ struct SessionLoop: ~Copyable {
     let slot = Int(id.slot)
     counters.connections -= 1
     if case .tlsFailed(let failure) = cause { log.tlsFailed(failure) }
+    if let exchange = sessions[slot].exchange { http.chargeUnfinished(exchange) }
     endSession(slot)
     admission.leave(slot, now: now.uptime)
-    incomplete.forget(&sessions[slot])
+    incomplete.forget(&sessions[slot], now: now.uptime)
     sessions[slot] = Session()
   }
 

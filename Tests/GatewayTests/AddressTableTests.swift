@@ -15,7 +15,7 @@ private final class Shared {
   var active: Int { table.active }
   func enter(_ key: UInt64, now: Int64) -> Int { table.enter(key, now: now) }
   func leave(_ key: UInt64, now: Int64) { table.leave(key, now: now) }
-  func keep(_ more: Int, of key: UInt64) -> Int { table.keep(more, of: key) }
+  func keep(_ more: Int, of key: UInt64) -> Int { table.keep(more, of: key, now: 0) }
   func charge(_ key: UInt64, _ units: Double = 1, paid: Double = 0, now: Int64) -> Int64? {
     table.charge(key, units, paid: paid, now: now)
   }
@@ -65,16 +65,17 @@ private final class Shared {
     #expect(table.count == 0, "who never came cannot leave")
   }
 
-  @Test("bytes that are kept are counted for each address, as long as it has a connection")
+  @Test("bytes that are kept are counted for each address, also where the connection is a proxy's")
   func kept() {
-    let table = table()
-    #expect(table.keep(5, of: 7) == 0, "it has none")
-    for key in [7, 7, 8] as [UInt64] { _ = table.enter(key, now: 0) }
+    let table = table(idle: 1)
+    _ = table.enter(7, now: 0)
     #expect(table.keep(5, of: 7) == 5 && table.keep(4, of: 7) == 9 && table.keep(1, of: 8) == 1)
     table.leave(7, now: 0)
-    #expect(table.keep(-5, of: 7) == 4)
-    table.leave(7, now: 0)
-    #expect(table.keep(-4, of: 7) == 0 && table.enter(7, now: 0) == 1 && table.keep(2, of: 7) == 2)
+    #expect(table.active == 2)
+    for key in 100..<110 as Range<UInt64> { #expect(table.charge(key, now: 0) == nil) }
+    #expect(table.keep(-5, of: 7) == 4 && table.keep(1, of: 8) == 2, "neither is swept away")
+    #expect(table.keep(-4, of: 7) == 0 && table.keep(-2, of: 8) == 0)
+    #expect(table.active == 0 && table.count <= 1)
   }
 
   @Test("requests over the rate get Retry-After, and cost nothing themselves")

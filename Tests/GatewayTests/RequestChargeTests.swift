@@ -119,6 +119,17 @@ import Testing
     }
   }
 
+  @Test("A body that never becomes complete is charged for what came of it")
+  func unfinished() throws {
+    let hub = try hub()
+    let request = try HandDrivenRequest(hub, "/v1/trips?role=ops&id=o", method: "POST", announcing: 50_000)
+    request.send(String(repeating: " ", count: 40_000))
+    for _ in 0..<8 { hub.loop.runTurn(timeoutMilliseconds: 0) }
+    request.abort()
+    try hub.turn { hub.counters.connections == 0 }
+    #expect(try unitsSpent(hub) == 10)
+  }
+
   @Test(
     "A feed of one vehicle type is charged for each page of vehicles, one for everybody is not",
     arguments: zip(["vehicleType=bus&", ""], [1 + 3 * 2, 1]))

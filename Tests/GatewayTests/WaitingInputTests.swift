@@ -1,5 +1,6 @@
 // Input that waits for later turns: who waits, and in which order.
 import HubMessages
+import HubTokens
 import HubTransport
 import Testing
 
@@ -35,6 +36,42 @@ import Testing
       return request.isComplete
     }
     #expect(hub.sessions.sessions.pointee.shared.admissions.incomplete == 0, "\(request.text)")
+  }
+
+  @Test("behind a trusted proxy each client has its part of what is kept, by the address that the request states")
+  func proxied() throws {
+    let secret = try KeySet(parsing: Array("0123456789abcdef0123456789abcdef".utf8)).keys[0]
+    let claims = Claims(subject: Identifier("backend")!, role: .ops)
+    let token = String(decoding: try secret.token(TokenRequest(claims: claims)), as: UTF8.self)
+    let hub = try HandDrivenHub(clock: HandClock()) {
+      $0.tokens = TokenAccess(verifier: TokenVerifier(keys: KeySet(keys: [secret])))
+      $0.trustedProxies = [AddressBlock("127.0.0.0/8")!]
+      $0.limits.messageBytes = 16 * 1024
+      $0.limits.incompleteBytesPerAddress = 16 * 1024
+    }
+    let admissions = hub.sessions.sessions.pointee.shared.admissions
+    func post(from address: String) throws -> HandDrivenRequest {
+      let fields = "X-Forwarded-For: \(address)\r\nAuthorization: Bearer \(token)\r\n"
+      let request = try HandDrivenRequest(hub, "/v1/trips", method: "POST", fields: fields, announcing: 12_000)
+      request.send(String(repeating: " ", count: 11_000))
+      for _ in 0..<8 {
+        hub.loop.runTurn(timeoutMilliseconds: 0)
+        request.ownTurn()
+      }
+      return request
+    }
+    let first = try post(from: "192.0.2.1")
+    let other = try post(from: "192.0.2.2")
+    #expect(first.status == "" && other.status == "")
+    let second = try post(from: "192.0.2.1")
+    #expect(second.status == "503", "\(second.text)")
+    first.send(String(repeating: " ", count: 1000))
+    other.abort()
+    try hub.turn {
+      first.ownTurn()
+      return first.isComplete && admissions.incomplete == 0
+    }
+    #expect(try post(from: "192.0.2.1").status == "", "there is room again")
   }
 
   @Test(

@@ -1,8 +1,8 @@
 // Open connections and request rate of each client address: shared by all loops, since one client's connections are on
 // any of them. It is locked when a connection opens or closes and for an HTTP request, never for a message.
 //
-// It is bounded: an address with connections costs an entry that these connections pay for; of the others the table
-// keeps a limited number, until their bucket is full again.
+// It is bounded: an address in use, which has connections or incomplete input, costs an entry that these pay for; of
+// the others the table keeps a limited number, until their bucket is full again.
 import HubHTTP
 import HubTransport
 import Synchronization
@@ -26,9 +26,11 @@ struct RequestAllowance {
 struct AddressTable: Sendable {
   private struct Entry {
     var connections: Int32 = 0
-    /// Bytes of incomplete input that its connections keep.
+    /// Bytes of its incomplete input. Through a trusted proxy it has some without a connection.
     var kept = 0
     var bucket: TokenBucket
+
+    var isInUse: Bool { connections > 0 || kept > 0 }
   }
 
   /// The rate of one address.
@@ -38,10 +40,10 @@ struct AddressTable: Sendable {
   }
 
   private var entries: [UInt64: Entry] = [:]
-  /// The limit of entries without connections.
+  /// The limit of entries that are not in use.
   private let idleLimit: Int
   private let rate: Rate
-  /// Entries with connections.
+  /// Entries in use.
   private(set) var active = 0
 
   init(idleLimit: Int, rate: Rate) {
@@ -53,30 +55,38 @@ struct AddressTable: Sendable {
 
   /// Adds a connection; gives the address's number of connections.
   mutating func enter(_ key: UInt64, now: Int64) -> Int {
-    let connections = withEntry(key, now) { entry in
+    use(key, now) { entry in
       entry.connections += 1
       return Int(entry.connections)
     }
-    if connections == 1 { active += 1 }
-    sweep(now)
-    return connections
   }
 
   /// Removes a connection.
   mutating func leave(_ key: UInt64, now: Int64) {
-    guard let index = entries.index(forKey: key), entries.values[index].connections > 0 else { return }
-    entries.values[index].connections -= 1
-    guard entries.values[index].connections == 0 else { return }
-    active -= 1
-    if isForgettable(&entries.values[index], now) { entries.remove(at: index) }
-    sweep(now)
+    guard let entry = entries[key], entry.connections > 0 else { return }
+    use(key, now) { $0.connections -= 1 }
   }
 
-  /// Counts so many more (or fewer) kept bytes of one of the address's connections; gives those of all of them.
-  mutating func keep(_ more: Int, of key: UInt64) -> Int {
-    guard let index = entries.index(forKey: key) else { return 0 }
-    entries.values[index].kept = max(0, entries.values[index].kept + more)
-    return entries.values[index].kept
+  /// Counts so many more (or fewer) bytes of incomplete input of the address; gives those of all its input.
+  mutating func keep(_ more: Int, of key: UInt64, now: Int64) -> Int {
+    use(key, now) { entry in
+      entry.kept = max(0, entry.kept + more)
+      return entry.kept
+    }
+  }
+
+  /// Changes what an address uses.
+  private mutating func use<R>(_ key: UInt64, _ now: Int64, _ change: (inout Entry) -> R) -> R {
+    let (result, before, after) = withEntry(key, now) { entry in
+      let before = entry.isInUse
+      return (change(&entry), before, entry.isInUse)
+    }
+    if before != after { active += after ? 1 : -1 }
+    if !after, let index = entries.index(forKey: key), isForgettable(&entries.values[index], now) {
+      entries.remove(at: index)
+    }
+    sweep(now)
+    return result
   }
 
   /// Charges a request of so many units, beside those that are `paid`; nil when it is within the rate, else the
@@ -114,11 +124,11 @@ struct AddressTable: Sendable {
   }
 
   private func isForgettable(_ entry: inout Entry, _ now: Int64) -> Bool {
-    entry.connections == 0
+    !entry.isInUse
       && (rate.perSecond == 0 || entry.bucket.isFull(rate: rate.perSecond, burst: rate.burst, now: now))
   }
 
-  /// Above the limit, removes entries with a full bucket and, if that does not suffice, all without a connection, which
+  /// Above the limit, removes entries with a full bucket and, if that does not suffice, all that are not in use, which
   /// get a new bucket. So a sweep of n entries comes once for at least n / 2 new ones.
   private mutating func sweep(_ now: Int64) {
     guard entries.count - active > idleLimit else { return }
@@ -126,6 +136,6 @@ struct AddressTable: Sendable {
       var entry = entry
       return !isForgettable(&entry, now)
     }
-    if entries.count - active > idleLimit / 2 { entries = entries.filter { $0.value.connections > 0 } }
+    if entries.count - active > idleLimit / 2 { entries = entries.filter { $0.value.isInUse } }
   }
 }

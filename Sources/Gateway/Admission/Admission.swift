@@ -37,8 +37,13 @@ struct Admission {
 
   // MARK: Connections
 
-  /// The key of the address by which a connection is counted; 0 where it is not.
-  func address(_ slot: Int) -> UInt64 { countedAddresses[slot] }
+  /// The key of the address whose incomplete input a connection keeps; 0 where that is not counted. `request`: whose
+  /// body is being read, which behind a trusted proxy states the client.
+  func address(_ slot: Int, reading request: HTTPRequest?) -> UInt64 {
+    let key = countedAddresses[slot]
+    guard key == 0, limits.connectionsPerAddress > 0, let request, request.peer.isProxy else { return key }
+    return request.clientAddress(trusted: trustedProxies).countedKey(onLoopback: limits.countsLoopbackConnections) ?? 0
+  }
 
   /// `isAdmin`: it came to the admin port.
   func peer(_ address: SocketAddress, isAdmin: Bool) -> HTTPPeer {

@@ -121,9 +121,9 @@ final class Admissions: Sendable {
 
   /// Counts so many more (or fewer) kept bytes of a connection from an address (0: not counted); false above the limit
   /// of all together, or of that address.
-  func keeps(_ more: Int, of address: UInt64) -> Bool {
+  func keeps(_ more: Int, of address: UInt64, now: Int64) -> Bool {
     let all = incompleteBytes.add(more, ordering: .relaxed).newValue
-    let ofAddress = address == 0 ? 0 : addresses.withLock { $0.keep(more, of: address) }
+    let ofAddress = address == 0 ? 0 : addresses.withLock { $0.keep(more, of: address, now: now) }
     return more <= 0 || all <= incompleteLimit && ofAddress <= incompletePerAddress
   }
 

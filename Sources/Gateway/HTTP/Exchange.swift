@@ -71,7 +71,7 @@ final class Exchange {
   struct LongBody {
     var rest: ArraySlice<UInt8>
     /// The memory that it takes; nil where others have the same bytes, and where what was asked has been done.
-    let room: MemoryReservation?
+    let memory: MemoryReservation?
     let keepsConnection: Bool
     /// Set where its pieces are compressed and sent as chunks.
     var compression: Gzip.Progress?
@@ -109,7 +109,12 @@ final class Exchange {
   var waiting: HTTPRequest? { if case .waiting(let request, _) = state { request } else { nil } }
 
   /// The request whose body is being read.
-  var reading: HTTPRequest? { if case .reading(.body(let request, _)) = state { request } else { nil } }
+  var reading: HTTPRequest? {
+    switch state {
+    case .reading(.body(let request, _)), .stalled(.body(let request, _)): request
+    case .reading(.head), .stalled(.head), .waiting, .sending, .admitting, .over: nil
+    }
+  }
 
   /// An answer is due, or being sent.
   var isAnswering: Bool { if case .sending = state { true } else { waiting != nil } }
@@ -210,7 +215,7 @@ final class Exchange {
   ///
   /// - Parameter request: nil where its head could not be read.
   func write(
-    _ response: Response, to request: HTTPRequest?, keepsConnection: Bool, room: MemoryReservation?, pieceBytes: Int,
+    _ response: Response, to request: HTTPRequest?, keepsConnection: Bool, memory: MemoryReservation?, pieceBytes: Int,
     _ gzip: Gzip?, into buffer: inout ByteBuffer
   ) {
     hasAnswered = true
@@ -222,7 +227,7 @@ final class Exchange {
     response.write(into: &buffer, keepsAlive: keepsConnection, toHead: true, isChunked: gzip != nil)
     state = .sending(
       LongBody(
-        rest: response.body[...], room: room, keepsConnection: keepsConnection,
+        rest: response.body[...], memory: memory, keepsConnection: keepsConnection,
         compression: gzip.map { _ in Gzip.Progress() }))
     writePiece(atMost: pieceBytes, gzip, into: &buffer)
   }

@@ -9,7 +9,7 @@ import HubTiles
 /// The outcome of a request.
 enum Outcome {
   /// `room`: the memory that the journal's reader has reserved for it.
-  case respond(Response, room: MemoryReservation? = nil)
+  case respond(Response, memory: MemoryReservation? = nil)
   /// Asks the hub, whose output becomes the answer (HubAnswer.swift).
   case ask([HubInput], Awaited = .hub)
   /// A question that the socket has as well (Asker.swift).

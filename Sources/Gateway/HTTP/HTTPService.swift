@@ -52,7 +52,7 @@ struct HTTPService {
   /// Takes bytes; false, ending the connection, at the limit, which only a peer reaches that sends while an answer is
   /// due.
   func take(_ bytes: UnsafeRawBufferPointer, _ exchange: Exchange) -> Bool {
-    let room = limits.requestHeadBytes + limits.readBufferBytes + limits.requestBodyBytes
+    let room = limits.requestHeadBytes + limits.loop.readBufferBytes + limits.requestBodyBytes
     guard exchange.input.count + bytes.count <= room else {
       loop.abort(exchange.connection)
       return false
@@ -97,8 +97,21 @@ struct HTTPService {
       guard let request = exchange.reading else { return failure(error, of: nil, &counters) }
       request.charge(framing: exchange.input.count)
       charge(request, &budget, &counters)
+      chargeUnfinished(exchange)
       return failure(error, of: request, &counters)
     }
+  }
+
+  /// Drops an incomplete request; false where an answer is due.
+  func dropInput(_ exchange: Exchange) -> Bool {
+    chargeUnfinished(exchange)
+    return exchange.dropInput()
+  }
+
+  /// Charges the body that a request has had so far, which gets no further: a complete one is charged for all of it.
+  func chargeUnfinished(_ exchange: Exchange) {
+    guard let request = exchange.reading, request.rateKey != 0 else { return }
+    settings.shared.admissions.chargeMore(request.rateKey, WorkUnits.of(bytes: request.body.count) - 1, now: now)
   }
 
   /// Where the next request would begin is unknown.
@@ -154,15 +167,15 @@ struct HTTPService {
     return AuditEntry(source, about: nil, status: Int(response.status.code))
   }
 
-  /// Answers a request, nil where its head could not be read. `room`: memory that the journal's reader has reserved.
+  /// Answers a request, nil where its head could not be read. `memory`: what the journal's reader has reserved.
   func respond(
-    _ response: Response, to request: HTTPRequest?, _ exchange: Exchange, room: MemoryReservation? = nil,
+    _ response: Response, to request: HTTPRequest?, _ exchange: Exchange, memory: MemoryReservation? = nil,
     _ budget: inout TurnBudget, _ counters: inout LoopCounters
   ) {
-    var room = room
-    if room == nil, let request, request.isQuestion, !response.isShort(limits) {
-      room = MemoryReservation(response.body.count, of: settings.shared.longAnswers, by: request.memoryOwner)
-      guard room != nil else {
+    var memory = memory
+    if memory == nil, let request, request.isQuestion, !response.isShort(limits) {
+      memory = MemoryReservation(response.body.count, of: settings.shared.longAnswers, by: request.memoryOwner)
+      guard memory != nil else {
         _ = refuse(.tooMuchUnread, to: request, exchange, &budget, &counters)
         return
       }
@@ -182,7 +195,7 @@ struct HTTPService {
     exchange.enter(turn: loop.turn)  // the hub's answer may come in a later turn
     send(exchange, &budget) {
       exchange.write(
-        response, to: request, keepsConnection: request?.keepsConnection == true && isServing, room: room,
+        response, to: request, keepsConnection: request?.keepsConnection == true && isServing, memory: memory,
         pieceBytes: compression == nil ? limits.answerPieceBytes : limits.compressedPieceBytes, compression, into: &$0)
     }
   }

@@ -7,7 +7,7 @@ import HubRuntime
 
 enum HubAnswer {
   /// The result of several turns, or of the journal's reader, which has reserved memory for it.
-  case made(Result<Response, Refusal>, room: MemoryReservation? = nil)
+  case made(Result<Response, Refusal>, memory: MemoryReservation? = nil)
   case ack(Ack)
   case pong(Pong)
   case refused(ErrorReply)
@@ -44,7 +44,7 @@ enum HubAnswer {
   ) throws(Refusal) -> Outcome {
     if case .message(let id) = awaited { return try reply(to: id, request, context) }
     switch self {
-    case .made(let result, let room): return .respond(try result.get(), room: room)
+    case .made(let result, let memory): return .respond(try result.get(), memory: memory)
     case .ack(let ack):
       switch awaited {
       case .phone(let format): return .respond(PhoneEndpoints.success(format))
@@ -79,7 +79,7 @@ enum HubAnswer {
     to id: MessageID, _ request: HTTPRequest, _ context: HTTPContext
   ) throws(Refusal) -> Outcome {
     let message = PostedMessage(id: id, time: request.time, now: context.now.timestamp)
-    if case .made(let result, let room) = self {
+    if case .made(let result, let memory) = self {
       // A list of drivers that was written over several turns: `{` its members `}`.
       let list = try result.get()
       return .respond(
@@ -88,7 +88,7 @@ enum HubAnswer {
           body.append(Array(list.body.dropFirst().dropLast()))
           JSONWriter.writeEnd(
             timestamp: message.now, messageID: PostedMessage.replyNumber, time: message.time, into: &body)
-        }, room: room)
+        }, memory: memory)
     }
     let shown = request.caller?.isShare == true ? withoutIDs : self
     guard let reply = shown.reply(to: id) else { throw Refusal(.internalError, "an answer to what was not asked") }

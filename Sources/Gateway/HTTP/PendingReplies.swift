@@ -85,7 +85,7 @@ struct BesideAnswer: Sendable {
   private let rateKey: UInt64
   var records = 0
   var result = Result<Response, Refusal>.failure(.journalIsBusy)
-  var room: MemoryReservation?
+  var memory: MemoryReservation?
 
   init(to session: SessionRef, isImage: Bool = false, _ question: QuestionReservation?, rateKey: UInt64 = 0) {
     (self.session, self.isImage, self.question, self.rateKey) = (session, isImage, question, rateKey)
@@ -101,8 +101,8 @@ struct BesideAnswer: Sendable {
     result = asked.answer(from: access, limits)
     records = access.recordsRead - before
     guard case .success(let response) = result else { return }
-    room = MemoryReservation(response.body.count, of: memory, by: owner, for: question)
-    if room == nil { result = .failure(.journalIsBusy) }
+    self.memory = MemoryReservation(response.body.count, of: memory, by: owner, for: question)
+    if self.memory == nil { result = .failure(.journalIsBusy) }
   }
 
   func charge(_ admissions: Admissions, now: Int64) {
@@ -323,8 +323,8 @@ struct PendingReplies {
       tiles.ask({ desk in
         var answer = empty
         let response = PageEndpoints.response(tile, from: &desk, to: fields, log)
-        answer.room = MemoryReservation(response.body.count, of: tiles.memory, for: answer.question)
-        answer.result = answer.room == nil ? .failure(.mapIsBusy()) : .success(response)
+        answer.memory = MemoryReservation(response.body.count, of: tiles.memory, for: answer.question)
+        answer.result = answer.memory == nil ? .failure(.mapIsBusy()) : .success(response)
         _ = found.append(answer)
       })
     else { throw Refusal.mapIsBusy() }
@@ -370,7 +370,7 @@ struct PendingReplies {
     for answer in found {
       if answer.isImage { tileQuestions -= 1 } else { historyQuestions -= 1 }
       answer.charge(settings.shared.admissions, now: now)
-      answers.append((answer.session, .made(answer.result, room: answer.room)))
+      answers.append((answer.session, .made(answer.result, memory: answer.memory)))
     }
     return answers
   }

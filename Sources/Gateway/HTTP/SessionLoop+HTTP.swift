@@ -35,8 +35,8 @@ extension SessionLoop {
   private mutating func apply(_ outcome: Result<Outcome, Refusal>, to request: HTTPRequest, _ exchange: Exchange) {
     do throws(Refusal) {
       switch try outcome.get() {
-      case .respond(let response, let room):
-        http.respond(response, to: request, exchange, room: room, &budget, &counters)
+      case .respond(let response, let memory):
+        http.respond(response, to: request, exchange, memory: memory, &budget, &counters)
         sessions[exchange.slot].answered()
       case .ask(let questions, let awaited):
         pending.ask(questions, for: awaited, &inputs)

@@ -40,7 +40,7 @@ public struct ServerConfiguration: Sendable {
   public var hosts = AllowedHosts()
   /// Proxies whose X-Forwarded-For is trusted.
   public var trustedProxies: [AddressBlock] = []
-  /// Event loops, 1–64. With one, the hub runs on the loop's thread; with more, on its own.
+  /// Event loops, 1–64, each with a thread. The hub runs on that of the loop whose turn has input for it.
   public var loops = 1
   /// The certificate of TLS, which its owner may replace while the server runs; nil for plain HTTP.
   public var tls: TLSServer?

@@ -43,14 +43,14 @@ struct IncompleteInputs {
     session.keepsInput = bytes > 0
     let address = before?.address ?? address
     entries[slot] = bytes > 0 ? Entry(bytes: bytes, since: before?.since ?? now, address: address) : nil
-    return admissions.keeps(bytes - (before?.bytes ?? 0), of: address)
+    return admissions.keeps(bytes - (before?.bytes ?? 0), of: address, now: now)
   }
 
   /// The connection, or its kept input, is gone.
-  mutating func forget(_ session: inout Session) {
+  mutating func forget(_ session: inout Session, now: Int64) {
     guard session.keepsInput, let before = entries.removeValue(forKey: Int(session.connection.slot)) else { return }
     session.keepsInput = false
-    _ = admissions.keeps(-before.bytes, of: before.address)
+    _ = admissions.keeps(-before.bytes, of: before.address, now: now)
   }
 
   /// A message was completed: the next one has the full time.

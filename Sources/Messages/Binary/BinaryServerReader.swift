@@ -30,7 +30,7 @@ public struct BinaryServerReader: Sendable {
     var type = ""
     do throws(ValidationError) {
       guard bytes.count <= MessageLimits.serverBytes else {
-        throw ValidationError(.tooLarge, .unknown, "the message is longer than 524,288 bytes")
+        throw ValidationError(.tooLarge, .unknown, "the message is longer than 1,048,576 bytes")
       }
       var input = unsafe BinaryInput(bytes)
       let first = try input.byte(.type)
