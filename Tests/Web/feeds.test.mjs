@@ -114,9 +114,26 @@ test('an event of a newer hub is passed over, and leaves no gap', async () => {
   const world = await following(), { socket } = world;
   await socket.say('notification', { channel: 'trip:T1', kind: 'eclipse', title: 'a', body: 'b', sequence: 4 });
   await socket.say('trip_update', update(5));
+  await socket.say('trip_reroute', { channel: 'trip:T1', sequence: 6 });
+  await socket.say('trip_update', update(7));
   await world.clock.pass(5000);
-  assert.deepEqual(world.take(), ['snapshot', 'update 5']);
+  assert.deepEqual(world.take(), ['snapshot', 'update 5', 'update 7']);
   assert.equal(socket.of('subscribe').length, 1);
+});
+
+test('what does not come again where all is recovered was passed over, as in binary, and stalls nothing', async () => {
+  const world = await following(), { socket } = world;
+  await socket.say('trip_update', update(5));
+  await world.clock.pass(1000);
+  await socket.subscribed(socket.last('subscribe'), { recovered: true, sequence: 5 });
+  await socket.say('driver_location', position(1, { after: 5 }));
+  for (const sequence of [5, 6]) await socket.say('trip_update', update(sequence));
+  await world.clock.pass(5000);
+  assert.equal(socket.of('subscribe').length, 2);
+  assert.deepEqual(world.take(), ['snapshot', 'position 1763680001000', 'update 5', 'update 6']);
+  await socket.say('trip_update', update(8));
+  await world.clock.pass(1000);
+  assert.deepEqual(socket.last('subscribe').payload, { channel: 'trip:T1', since: 6, epoch: 'e1' }, 'a gap is one');
 });
 
 test('after a break it resumes where it was: nothing is missed, nothing comes twice', async () => {

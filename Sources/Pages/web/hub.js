@@ -316,7 +316,7 @@ function alarms({ now, setTimeout, clearTimeout }) {
   return { now: clock, clear, set };
 }
 
-/** How much may be sent now (protocol/rates.md). */
+/** protocol/rates.md */
 function bucket(rate, now) {
   const burst = Math.max(1, rate * burstSeconds);
   let tokens = burst, filled = now();
@@ -362,7 +362,7 @@ function fixOf(fix, tripId, now) {
   throw new HubError('invalid_location', 'no place, or no time');
 }
 
-/** What a token says, unchecked, if anything. */
+/** What a token says, unchecked. */
 export function claimsOf(token) {
   try {
     return JSON.parse(atob(token.split('.')[1].replaceAll('-', '+').replaceAll('_', '/')));
@@ -560,7 +560,6 @@ export class Hub {
     const growing = Math.min(firstDelayMs * 2 ** this.#failures++, longestDelayMs);
     this.#wait(rule === 'spread' && isFirst ? spreadMs * this.#options.random()
       : this.#spread(rule === 'pause' ? overRateMs : growing, retryAfter), reason);
-    // Rarely: a hub may be overloaded.
     if (reason.cause === 'lost' && !openedAt && Math.log2(this.#failures) % 1 === 0) this.#askWhy();
   }
 
@@ -683,6 +682,7 @@ export class Hub {
       case 'error': return this.#refused(c, payload);
       case 'ack':
       case 'result': return this.#answered(c, payload, bytes);
+      default: if (payload.sequence > 0) this.#event(c, channel, type, payload, true, bytes);
     }
   }
 
@@ -1004,6 +1004,7 @@ export class Hub {
     // A feed that was opened again begins with its own answer; a view takes all.
     if (!target || !isAsked && !viewId && !target.isLive) return;
     c.missed = channel;
+    target.through = sequence;
     if (isAsked) Object.assign(target, { asked: undefined, isRepeated: false, standing });
     this.#areas?.subscribed(target, answer, this.#channels);
     if (history) snapshot.history = history;
@@ -1021,7 +1022,7 @@ export class Hub {
   #event(c, target, type, event, unknown, bytes) {
     if (!target) return;
     if (c.missed === target.channel) this.#charge(c, bytes, c.charged);
-    if (event.sequence > target.since + 1) return this.#noteGap(target);
+    if (event.sequence > Math.max(target.since, target.through) + 1) return this.#noteGap(target);
     if (event.sequence <= target.since) return;
     target.since = event.sequence;
     if (unknown) return;
@@ -1032,7 +1033,7 @@ export class Hub {
 
   #stated(target, type, state) {
     if (!target) return;
-    if (state.after > target.since) this.#noteGap(target);
+    if (state.after > Math.max(target.since, target.through)) this.#noteGap(target);
     target.shown[type] = state;
     this.#notify(target, type, state);
   }
