@@ -11,6 +11,9 @@ struct SubscriptionList {
     var viewID: InlineText?
     /// Where the next request resumes: the last event seen, and its epoch.
     var resume: ResumePoint?
+    /// The newest event when the last request was answered: what is missing up to it when the next event comes was
+    /// passed over, as an event in binary whose type is a newer hub's, and does not come again.
+    var through: UInt64 = 0
     var isEventsOnly = false
     var request = Request.due(notBefore: .min)
     /// The number of consecutive refusals.
@@ -110,6 +113,7 @@ struct SubscriptionList {
     guard let index = list.firstIndex(where: isMeant) else { return false }
     list[index].request = .standing(since: now)
     list[index].failures = 0
+    list[index].through = answer.sequence
     if answer.recovered, list[index].resume != nil {
       // What was missed follows, also where the channel has another epoch since.
       list[index].resume?.epoch = answer.epoch
@@ -135,7 +139,7 @@ struct SubscriptionList {
   mutating func event(_ channel: Channel, sequence: UInt64, now: Int64, limits: ClientLimits) -> Verdict {
     guard let index = find(channel), let resume = list[index].resume else { return .deliver }
     if sequence <= resume.since { return .drop }
-    guard sequence == resume.since + 1 else {
+    guard sequence - 1 <= max(resume.since, list[index].through) else {
       noteGap(index, now, limits)
       return .drop
     }
@@ -145,7 +149,9 @@ struct SubscriptionList {
 
   /// A state, published when `after` was the channel's newest event, which shows whether an event is missing.
   mutating func state(_ channel: Channel, after: UInt64, now: Int64, limits: ClientLimits) {
-    guard let index = find(channel), let resume = list[index].resume, after > resume.since else { return }
+    guard let index = find(channel), let resume = list[index].resume,
+      after > max(resume.since, list[index].through)
+    else { return }
     noteGap(index, now, limits)
   }
 

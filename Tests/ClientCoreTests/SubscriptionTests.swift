@@ -164,6 +164,31 @@ import Testing
     }
   }
 
+  @Test("In binary, too, an event of an unknown type stalls nothing, though its channel and number are not known")
+  func unknownEventInBinary() throws {
+    let stage = try Stage { $0.codec = .binary }
+    stage.session.subscribe(trip)
+    try stage.open()
+    try stage.answerSubscribe(sequence: 3)
+    stage.advance(seconds: 5)
+    stage.frame(.binary, [26, 1, 2, 3])
+    #expect(stage.delivered.last == .unknown(type: "26"))
+    stage.say(Stage.event(5))
+    try stage.flush()
+    #expect(stage.subscribes.last?.resume == ResumePoint(since: 3, epoch: InlineText("e1")!))
+    try stage.answerSubscribe(sequence: 5, recovered: true)
+    stage.frame(.binary, [26, 1, 2, 3])
+    stage.advance(seconds: 5)
+    stage.say(Stage.position(after: 5))
+    #expect(!stage.session.needsFlush, "what was not read is not asked for again")
+    stage.say(Stage.event(5))
+    stage.say(Stage.event(6))
+    #expect(stage.sequences == [5, 6])
+    stage.say(Stage.event(8))
+    try stage.flush()
+    #expect(stage.subscribes.count == 3, "a gap is one")
+  }
+
   private func say(_ type: String, _ payload: String, to stage: Stage) {
     let envelope = #"{"type":"\#(type)","messageId":"r1","timestamp":5,"payload":\#(payload)}"#
     stage.frame(.text, Array(envelope.utf8))

@@ -65,8 +65,11 @@ final class Stage {
       var offset = 0
       while let event = try serverFrames.next(in: bytes, at: &offset, limits: FrameLimits()) {
         switch event {
-        case .message(_, let payload, isCompressed: _):
-          messages.append(try reader.read(payload, time: .unixMilliseconds, isValidUTF8: true))
+        case .message(let kind, let payload, isCompressed: _):
+          messages.append(
+            kind == .binary
+              ? try BinaryReader.read(payload, tripBefore: nil)
+              : try reader.read(payload, time: .unixMilliseconds, isValidUTF8: true))
           units.append(WorkUnits.of(messages[messages.count - 1].message, bytes: payload.count))
         case .ping: break
         case .pong(let payload): pongs.append([UInt8](payload))
@@ -131,15 +134,22 @@ final class Stage {
       JSONWriter.write(reply, timestamp: now.timestamp, messageID: replies, time: .unixMilliseconds, into: &payload)
       frame(.text, payload.array())
     case .binary:
-      BinaryWriter.write(reply, timestamp: now.timestamp, messageID: replies, into: &payload)
+      BinaryWriter.write(
+        reply, timestamp: now.timestamp, messageID: replies, naming: (1, ImpliedNames()), into: &payload)
       frame(.binary, payload.array())
     }
   }
 
   func say(_ publication: Publication) {
     var payload = ByteBuffer()
-    JSONWriter.write(publication, time: .unixMilliseconds, into: &payload)
-    frame(.text, payload.array())
+    switch session.configuration.codec {
+    case .json:
+      JSONWriter.write(publication, time: .unixMilliseconds, into: &payload)
+      frame(.text, payload.array())
+    case .binary:
+      BinaryWriter.write(publication, handle: 1, names: ImpliedNames(), into: &payload)
+      frame(.binary, payload.array())
+    }
   }
 
   func sayClose(_ code: UInt16) {
