@@ -117,6 +117,25 @@ import Testing
     #expect(none.text.contains("no valid run in A") && !none.text.contains("medians"))
   }
 
+  @Test("a hub that leaves out positions for newer ones is worse, and its latencies are said to be of the others")
+  func conflated() {
+    func conflating(_ values: [Double], slow: Double = 0) -> [RunResult] {
+      var runs = runs([20, 21, 20, 22, 21], hub: "b", from: 5)
+      for (index, value) in values.enumerated() {
+        runs[index].figures[.conflated] = value
+        runs[index].figures[.slowDelivered] = slow
+      }
+      return runs
+    }
+    let few = conflating([1, 2, 1, 3, 2])
+    let comparison = Comparison(few, conflating([300, 310, 290, 305, 300]), names: ("a", "b"))
+    #expect(verdict(comparison, .conflated) == .worse && comparison.hasWorse)
+    #expect(
+      comparison.warnings.contains("10 runs left positions out for newer ones: latencies are of the others only"))
+    let slow = Comparison(conflating([9, 9], slow: 5), conflating([9, 9], slow: 5), names: ("a", "b"))
+    #expect(!slow.text.contains("left positions out"), "slow sessions are meant to")
+  }
+
   @Test("what the hub must not do is named, and worse where only B did it, though too few runs tell no figure")
   func violated() throws {
     var bad = runs([20], hub: "b")

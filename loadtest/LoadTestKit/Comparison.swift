@@ -83,6 +83,11 @@ package struct Comparison: Sendable {
       guard let first = violated.first?.violations.first else { continue }
       warnings.append("\(counted(violated.count, "run")) of \(name) VIOLATED what must hold, for instance: \(first)")
     }
+    // Slow sessions are meant to miss positions, and no latency is of them.
+    let censored = (validA + validB).count { $0[.conflated] > 0 && $0[.slowDelivered] == 0 }
+    if censored > 0 {
+      warnings.append("\(counted(censored, "run")) left positions out for newer ones: latencies are of the others only")
+    }
     if Set((a + b).map { $0.settings.sorted() }).count > 1 { warnings.append("the runs have different settings") }
     if let lastA = validA.map(\.startedAt).max(), let firstA = validA.map(\.startedAt).min(),
       let lastB = validB.map(\.startedAt).max(), let firstB = validB.map(\.startedAt).min(),

@@ -56,10 +56,10 @@ package enum Figure: String, CaseIterable, Sendable {
       .startBytes, .startOwnBytes, .executableBytes, .spreadP50, .spreadP90, .spreadP99, .spreadMax, .cpuPerAreaUpdate,
       .userPerAreaUpdate, .systemPerAreaUpdate,
       .bytesOutPerAreaUpdate, .areasSkipped, .lost, .duplicated, .outOfOrder, .errors, .eventsLost, .eventsDuplicated,
-      .hubCores, .journalBusyShare:
+      .conflated, .hubCores, .journalBusyShare:
       .lower
     case .fixesPerSecond, .deliveriesPerSecond, .areaUpdatesPerSecond: .higher
-    case .sent, .expected, .delivered, .conflated, .fixesPerRead, .connections, .mostConnections, .requests,
+    case .sent, .expected, .delivered, .fixesPerRead, .connections, .mostConnections, .requests,
       .acknowledged, .events, .joined, .recovered, .journalGroups, .journalBytes, .slowDelivered, .extra, .harnessCores,
       .latenessP99,
       .areaUpdates, .areaSnapshots, .writesPerSecond, .fleet, .quietChannels, .userSamples:
