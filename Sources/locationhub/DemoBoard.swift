@@ -57,10 +57,12 @@ final class DemoBoard: Sendable {
     sends.withLock { $0[driver] = Send(timestamp: timestamp, uptime: uptime) }
   }
 
-  /// When the fix with this timestamp was sent (uptime, ns); nil when a newer one was sent since.
+  /// When the fix with this timestamp was sent (uptime, ns); nil for one that no driver has sent. Drivers send when
+  /// they measure: one before the newest was sent as much earlier as its timestamp is. So a delay of many fixes shows.
   func sendTime(driver: Int, _ timestamp: Timestamp) -> Int64? {
     let send = sends.withLock { $0[driver] }
-    return send.timestamp == timestamp ? send.uptime : nil
+    let before = send.timestamp.milliseconds - timestamp.milliseconds
+    return before >= 0 ? send.uptime - before * 1_000_000 : nil
   }
 
   func store(_ figures: DriverFigures) { drivers.withLock { $0 = figures } }
