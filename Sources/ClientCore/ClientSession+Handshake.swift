@@ -79,9 +79,9 @@ extension ClientSession {
     queue.beginConnection(maximumBatch: maximumBatch(greeting))
   }
 
-  /// A fix with all its members is below 300 bytes of JSON, an envelope below 300 too. One is always sent: a hub that
-  /// does not accept it refuses it, which is counted.
+  /// A fix with all its members, each double with the 24 characters that it may have, is below 400 bytes of JSON, and
+  /// so is an envelope. One is always sent: a hub that does not accept it refuses it, which is counted.
   func maximumBatch(_ greeting: Connected) -> Int {
-    max(1, min(greeting.limits.maxBatch, LocationBatch.maximumCount, greeting.limits.maxMessageBytes / 300 - 1))
+    max(1, min(greeting.limits.maxBatch, LocationBatch.maximumCount, greeting.limits.maxMessageBytes / 400 - 1))
   }
 }

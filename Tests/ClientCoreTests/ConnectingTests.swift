@@ -1,4 +1,6 @@
 // From nothing to open, and how a connection ends.
+import HubBytes
+import HubGeo
 import HubMessages
 import HubWebSocket
 import Testing
@@ -161,5 +163,27 @@ import Testing
     stage.session.transportConnected(stage.now)
     try stage.flush()
     #expect(stage.request.contains("Authorization: Bearer new\r\n"))
+  }
+
+  @Test("A batch of fixes with every member, in as many digits as there are, is no longer than the hub takes")
+  func longestBatch() throws {
+    let long = -1.2345678901234567e-100
+    let fix = Fix(
+      coordinate: try #require(Coordinate(latitude: long, longitude: long)), timestamp: Stage.fix(0).timestamp,
+      accuracy: long, heading: long, speed: long, altitude: long, headingAccuracy: long, speedAccuracy: long,
+      source: .cellular, batteryLevel: long)
+    let trip = Identifier(String(repeating: "t", count: 64))
+    let session = try Stage().session
+    for bytes in [2048, 16_384, 65_536, 131_072] {
+      let greeting = Connected(
+        sessionID: InlineText("s1")!, role: .driver, id: Identifier("D1")!, heartbeatInterval: 30,
+        serverTime: fix.timestamp, limits: .init(maxMessageBytes: bytes, maxBatch: 500, rate: 10), sampling: nil)
+      let fixes = Array(repeating: Result<Fix, ErrorCode>.success(fix), count: session.maximumBatch(greeting))
+      var message = ByteBuffer()
+      JSONWriter.write(
+        .locationBatch(LocationBatch(tripID: trip, fixes: fixes)), messageID: MessageID(number: .max),
+        timestamp: fix.timestamp, time: .unixMilliseconds, into: &message)
+      #expect(message.count <= bytes && message.count > bytes / 2)
+    }
   }
 }

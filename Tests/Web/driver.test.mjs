@@ -119,6 +119,21 @@ test('a batch holds what the hub takes, and names the fixes that it refuses', as
   assert.equal(hub.backlog.messages, 2);
 });
 
+test('a batch of fixes with all that a phone measures is no longer than a message may be', async () => {
+  for (const maxMessageBytes of [16_384, 65_536, 131_072]) {
+    const world = await driving(null), { hub, fix } = world;
+    for (let second = 0; second < 500; second++) {
+      hub.send({ ...fix(second), latitude: 48.137154212345678, longitude: -122.41941550000001,
+        accuracy: 12.345999717712402, heading: 271.29998779296875, speed: 13.529999732971191,
+        altitude: 519.4500122070312, source: 'cellular', headingAccuracy: 10.100000381469727,
+        speedAccuracy: 0.3499999940395355, batteryLevel: 0.8299999833106995 });
+    }
+    const socket = await world.live({ role: 'driver', limits: { ...unlimited, maxMessageBytes } });
+    const lengths = socket.of('location_batch').map(batch => JSON.stringify(batch).length);
+    assert.ok(lengths.every(length => length <= maxMessageBytes), `${lengths} bytes of ${maxMessageBytes}`);
+  }
+});
+
 test('fixes that are not stored 15 s after the pong of a later ping go out again in a batch', async () => {
   const { hub, socket, fix, clock } = await driving();
   const pong = async () => { await socket.say('pong', { replyTo: socket.last('ping').messageId, serverTime: 1,

@@ -867,7 +867,7 @@ export class Hub {
       }
       const { tripId, ...fix } = entry.payload;
       const fixes = batch?.payload.locations.length ?? 0;
-      if (fixes && batch.payload.tripId === tripId && fixes < Math.min(maxBatch, 500, maxMessageBytes / 300 - 1)) {
+      if (fixes && batch.payload.tripId === tripId && fixes < Math.min(maxBatch, 500, maxMessageBytes / 400 - 1)) {
         this.#queue.delete(batch.numbers.at(-1));
       } else batch = { type: 'location_batch', payload: { ...(tripId && { tripId }), locations: [] }, numbers: [] };
       batch.payload.locations.push(fix);
