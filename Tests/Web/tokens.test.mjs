@@ -86,6 +86,17 @@ for (const [seconds, early] of [[3600, 69], [100, 23]]) {
   });
 }
 
+test('of a token for longer than a timer runs no new one is asked for early', async () => {
+  const { asked, world } = withFunction();
+  world.hub.connect();
+  await settled();
+  await give(asked[0], tokenUntil(world.clock.now() + 90 * 86_400_000));
+  await world.live({ heartbeatInterval: 1e7 });
+  await world.clock.pass(26 * 86_400_000);
+  assert.deepEqual(asked.map(({ reason }) => reason), ['connect']);
+  assert.equal(world.hub.state.is, 'live');
+});
+
 test("a token's end is by the hub's clock", async () => {
   const { asked, world } = withFunction();
   world.hub.connect();

@@ -311,7 +311,7 @@ function alarms({ now, setTimeout, clearTimeout }) {
   const set = (name, delay, f) => {
     const time = clock() + delay;
     clear(name);
-    timers[name] = setTimeout(() => f(clock() - time), Math.min(delay, 2 ** 31 - 1));
+    timers[name] = setTimeout(() => f(clock() - time), Math.min(delay, 2e9));
   };
   return { now: clock, clear, set };
 }
@@ -612,7 +612,7 @@ export class Hub {
   #renewLater() {
     const left = Math.max(0, claimsOf(this.#c.token).exp * 1000 - this.now());
     const early = Math.min(renewalMs, left * renewalPart) * (1 + jitter * this.#options.random());
-    if (typeof this.#options.token === 'function' && left < Infinity) this.#renewIn(left - early || renewalRetryMs);
+    if (typeof this.#options.token === 'function' && left < 2e9) this.#renewIn(left - early || renewalRetryMs);
   }
 
   #renewIn(delay) {
