@@ -4,11 +4,13 @@
     loadtest/webhook-latency.py .build/release/locationhub [EVENTS A SECOND] [SECONDS]
 
 From when a `POST /v1/notifications` is due to the signed request's arrival, so with the hub's journal on the disk. The hub has
-core 0, the back ends and the receiver core 1. Exit code 1 where the p99 is over 50 ms, or over 5 % of the events have not arrived.
+core 0, the back ends and the receiver core 1. An event that has not come counts as one that took for ever, but for 1 % of
+all, which the last moment and reads that end within an event may cost. Exit code 1 where the p99 is over 50 ms.
 """
 
 import contextlib
 import importlib.util
+import math
 import multiprocessing
 import pathlib
 import re
@@ -32,6 +34,11 @@ def collect(listener, answers, found):
     dead.receive(listener, answers, arrived)
 
 
+def in_order(times, due):
+    """The seconds of the events that came, and infinity for those of `due` that did not: else the p99 is of the others."""
+    return sorted(times) + [math.inf] * max(0, math.ceil(due * 0.99) - len(times))
+
+
 def main():
     hub = sys.argv[1]
     rate, seconds = (int(text) for text in (sys.argv[2:] + ["200", "30"][len(sys.argv) - 2:]))
@@ -50,11 +57,11 @@ def main():
                     times.append(found.recv())
         while found.poll(1):
             times.append(found.recv())
-    times = sorted(times)
+    came, times = len(times), in_order(times, rate * seconds)
     p50, p99 = (times[int(len(times) * share)] for share in (0.5, 0.99))
-    print(f"{len(times)} events at {len(times) / seconds:.0f}/s: p50 {p50 * 1e3:.1f} ms, p99 {p99 * 1e3:.1f} ms, "
+    print(f"{came} events at {came / seconds:.0f}/s: p50 {p50 * 1e3:.1f} ms, p99 {p99 * 1e3:.1f} ms, "
           f"at most {times[-1] * 1e3:.1f} ms")
-    return 1 if p99 > 0.05 or len(times) < 0.95 * rate * seconds else 0
+    return 1 if p99 > 0.05 else 0
 
 
 if __name__ == "__main__":

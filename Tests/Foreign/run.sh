@@ -23,7 +23,8 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 "$python" -m unittest -v test_webhooks test_service >"$log" 2>&1 &
 status=0
-"$python" -m unittest -v test_streams test_credentials test_backends test_foreign test_events test_transit test_tiles || status=$?
+"$python" -m unittest -v test_streams test_credentials test_backends test_foreign test_events test_transit test_tiles \
+  test_measuring || status=$?
 wait $! || status=$?
 cat "$log"
 exit $status
