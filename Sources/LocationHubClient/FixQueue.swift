@@ -161,6 +161,8 @@ final class FixQueue {
     let head = head(of: entry.owner)
     // A file left by a failed attempt is replaced.
     try files.replace(FixQueue.name(number), with: head)
+    // A torn record was the first of that one: it has no entry, and its file is this one's now.
+    if segments.last?.first == number { segments.removeLast() }
     segments.append(Segment(first: number, last: number - 1, bytes: head.count, isSynced: false, owner: owner))
     if let emptyFile, emptyFile != FixQueue.name(number) { try files.remove(emptyFile) }
     emptyFile = nil

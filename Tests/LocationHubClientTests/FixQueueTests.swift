@@ -161,6 +161,22 @@ import Testing
     #expect(seconds(next.take(100)) == Array(12..<20))
   }
 
+  @Test("Where a segment's first record is torn and cannot be cut off, what is written in its place is kept")
+  func tornFirst() throws {
+    let queue = try queue()
+    (disk.room, disk.failsTruncates) = (FixQueue.headBytes + 10, true)
+    _ = queue.append(.fix(fix(0), trip: nil))
+    #expect(queue.failure != nil)
+    (disk.room, disk.failsTruncates) = (nil, false)
+    for second in 1..<4 { _ = queue.append(.fix(fix(second), trip: nil)) }
+    #expect(queue.failure == nil && disk.files.count == 1)
+    #expect(seconds(queue.take(1)) == [0])
+    queue.release(through: 1, fixes: 1)
+    #expect(disk.files.count == 1)
+    #expect(seconds(queue.take(100)) == [1, 2, 3])
+    #expect(queue.dropped == 0 && queue.damage == nil)
+  }
+
   @Test("What waits in memory has a limit: the oldest fix goes, and is counted")
   func unsaved() throws {
     let queue = try queue()

@@ -11,6 +11,8 @@ final class QueueDisk {
   var syncs = 0
   /// No file can be read, whatever is in it.
   var failsReads = false
+  /// What was written in part stays.
+  var failsTruncates = false
   /// The most bytes that a reader had room for.
   var mostRead = 0
 
@@ -53,7 +55,8 @@ final class QueueFiles: FixFiles {
     disk.synced[name] = bytes.count
   }
 
-  func truncate(_ name: String, to size: Int) {
+  func truncate(_ name: String, to size: Int) throws(FileFailure) {
+    guard !disk.failsTruncates else { throw FileFailure(call: "ftruncate", errno: 5) }
     let bytes = disk.files[name] ?? []
     if let room = disk.room { disk.room = room + max(0, bytes.count - size) }
     disk.files[name] = Array(bytes.prefix(size))
