@@ -421,6 +421,28 @@ test('a view moves under its name; cells that it keeps go on as they are, others
   assert.deepEqual(socket.last('unsubscribe').payload, { viewId });
 });
 
+test('a view that is closed before it was asked for, on this connection, is not taken back there', async () => {
+  const { socket, hub, view, again, errors } = await watching();
+  hub.view('u281z7').close();
+  await settled();
+  assert.deepEqual([socket.of('subscribe').length, socket.of('unsubscribe').length], [1, 0]);
+  hub.on('state', ({ is }) => is === 'live' && view.close());
+  await socket.end(1006);
+  const next = await again();
+  assert.deepEqual([next.sent.length, errors.length], [0, 0]);
+});
+
+test('the hub refuses a circle without a radius, which ends its view', async () => {
+  const { socket, view } = await watching(), ends = [];
+  view.on('ended', reason => ends.push(reason));
+  view.move({ latitude: 48, longitude: 11, radius: 0 });
+  await settled();
+  const { payload, messageId } = socket.last('subscribe');
+  assert.equal(payload.channel, 'nearby:48.0000000,11.0000000,0');
+  await socket.say('error', { code: 'unknown_channel', message: 'no', replyTo: messageId });
+  assert.deepEqual(ends, ['unknown_channel']);
+});
+
 test('after a break a view is asked for anew, and shows what is there then', async () => {
   const { socket, has, ...world } = await watching();
   await socket.say('area_update', cell('a1', ['A', 'B'], { full: true }));

@@ -4,7 +4,7 @@
 export function channelOf(kind, place) {
   if (typeof place === 'string') return `area:${place}`;
   const { latitude, longitude, radius, west, south, east, north } = place;
-  if (radius) return `nearby:${latitude.toFixed(7)},${longitude.toFixed(7)},${radius}`;
+  if (radius !== undefined) return `nearby:${latitude.toFixed(7)},${longitude.toFixed(7)},${radius}`;
   return `${kind}:${[west, south, east, north].map(degrees => degrees.toFixed(7))}`;
 }
 

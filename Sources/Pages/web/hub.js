@@ -662,10 +662,6 @@ export class Hub {
     const channel = this.#channels.get(payload.channel);
     switch (unknown && !('sequence' in payload) ? '' : type) {
       case 'connected': return this.#connected(c, payload);
-      case 'trip_update':
-      case 'offer':
-      case 'offer_withdrawn':
-      case 'notification': return this.#event(c, channel, type, payload, unknown, bytes);
       case 'driver_location': return this.#stated(channel, 'position', this.#dated(payload, timestamp));
       case 'eta_update': return this.#stated(channel, 'eta', payload);
       case 'area_update':
@@ -682,7 +678,7 @@ export class Hub {
       case 'error': return this.#refused(c, payload);
       case 'ack':
       case 'result': return this.#answered(c, payload, bytes);
-      default: if (payload.sequence > 0) this.#event(c, channel, type, payload, true, bytes);
+      default: if (payload.sequence > 0) this.#event(c, channel, type, payload, unknown, bytes);   // any event
     }
   }
 
@@ -798,7 +794,7 @@ export class Hub {
       const message = this.#message('subscribe',
         { channel, viewId, precision, eventsOnly, ...(epoch && { since, epoch }) });
       if ((wait = this.#post(c, message))) return wait;
-      Object.assign(target, { due: Infinity, asked: message.messageId });
+      Object.assign(target, { due: Infinity, asked: message.messageId, c });
     }
     if (next > now && next < Infinity) this.#alarms.set('due', next - now, () => this.#flush());
   }
@@ -981,7 +977,7 @@ export class Hub {
     emit('ended', 'asked');
     if (target.feeds.size || !this.#channels.delete(target.key)) return;
     const { channel, viewId } = target;
-    if (this.#c?.greeting) this.#unsubscribes.push(viewId ? { viewId } : { channel });
+    if (target.c === this.#c) this.#unsubscribes.push(viewId ? { viewId } : { channel });
     this.#flush();
   }
 
