@@ -367,6 +367,17 @@ test('who is found elsewhere is asked for again, and is followed from where it i
   await close(page, /favicon|Failed to load resource/);
 });
 
+test('a list of trips that does not come is asked for again', options, async () => {
+  const page = await open('/hub.js');
+  await page.rewrite('/app.js', text => text.replace('searchMs = 5000', 'searchMs = 500'));
+  await page.lose('/v1/trips');
+  await page.go(`${hub.http}/`);
+  await until('a question that fails', () => page.faults.some(fault => /v1.trips/.test(fault)));
+  page.lost.clear();
+  await until('trips', async () => /^taxi-2 To dropoff/.test(await row(page, 'taxi-2')));
+  await close(page, /favicon|Failed to load resource/);
+});
+
 test('what a map needs and did not get comes with the next connection; until then no number is shown', options,
   async () => {
     const page = await open('/hub.js');

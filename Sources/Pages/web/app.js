@@ -136,7 +136,10 @@ class Fleet {
   }
   async #loadTrips() {
     const before = this.trips, began = this.trips = new Map(), ended = this.#ended = new Set();   // meanwhile
-    const found = await all('getTrips', 'trips', { status: `${steps}` }).catch(() => [...before.values()]);
+    const found = await all('getTrips', 'trips', { status: `${steps}` }).catch(() => {
+      setTimeout(() => this.#loadTrips(), searchMs);
+      return [...before.values()];
+    });
     for (const trip of found) if (!began.has(trip.tripId) && !ended.has(trip.tripId)) began.set(trip.tripId, trip);
     if (ended === this.#ended) this.#ended = undefined;
   }
