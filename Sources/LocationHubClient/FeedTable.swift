@@ -16,6 +16,9 @@ final class FeedTable {
     /// The hub has answered: an unrecovered answer means missed events from now on.
     var hasBegun = false
     var isToBeAsked = true
+    /// The newest ones, which a recovered answer does not have; nil where an update has made them another status's.
+    var position: Position?
+    var eta: ETA?
   }
 
   /// A shown part of the map.
@@ -113,8 +116,8 @@ final class FeedTable {
       return
     }
     guard var entry = trips[answer.channel] else { return }
-    let snapshot = TripSnapshot(
-      trip: answer.snapshot?.trip, position: answer.snapshot?.position, eta: answer.snapshot?.eta)
+    if !answer.recovered { (entry.position, entry.eta) = (answer.snapshot?.position, answer.snapshot?.eta) }
+    let snapshot = TripSnapshot(trip: answer.snapshot?.trip, position: entry.position, eta: entry.eta)
     for (key, (reader, wantsSnapshot)) in entry.readers {
       let isGap = entry.hasBegun && !answer.recovered && !wantsSnapshot
       if isGap || wantsSnapshot {
@@ -150,9 +153,16 @@ final class FeedTable {
   func published(_ publication: borrowing Publication) {
     let channel = publication.channel
     switch publication.body {
-    case .driverLocation(let location): push(.position(location), channel, slot: 1)
-    case .etaUpdate(let eta): push(.eta(eta), channel, slot: 2)
-    case .tripUpdate(let update): push(.update(update), channel)
+    case .driverLocation(let location):
+      trips[channel]?.position = location
+      push(.position(location), channel, slot: 1)
+    case .etaUpdate(let eta):
+      trips[channel]?.eta = eta
+      push(.eta(eta), channel, slot: 2)
+    case .tripUpdate(let update):
+      trips[channel]?.eta = nil
+      if trips[channel]?.position?.driverID != update.driverID { trips[channel]?.position = nil }
+      push(.update(update), channel)
     case .notification(let notice): push(.notice(notice), channel)
     case .areaUpdate(let update):
       for view in Array(areas.keys) where areas[view]?.map.shows(update.cell) == true {
@@ -172,8 +182,10 @@ final class FeedTable {
     for reader in entry.readers.values { reader.push(entry.map, slot: 0) }
   }
 
+  /// A reader that waits for its snapshot finds the event in that.
   private func push(_ event: TripEvent, _ channel: Channel, slot: UInt8? = nil) {
-    for (key, (reader, _)) in trips[channel]?.readers ?? [:] where !reader.push(event, slot: slot) {
+    for (key, (reader, wantsSnapshot)) in trips[channel]?.readers ?? [:]
+    where !wantsSnapshot && !reader.push(event, slot: slot) {
       reader.push(.gap)
       trips[channel]?.readers[key] = (reader, true)
       trips[channel]?.isToBeAsked = true

@@ -55,6 +55,32 @@ import Testing
     #expect(update.sequence == 1)
   }
 
+  @Test("a later reader begins with a snapshot that has the newest position and ETA, whatever comes before its answer")
+  func later() async throws {
+    let client = try EngineClient(.json, .rider)
+    client.read()
+    client.start()
+    try answer(client, 0)
+    func position(_ longitude: Int) -> String {
+      let place = #""driverId":"p1","latitude":48,"longitude":\#(longitude),"accuracy":5,"confidence":"high""#
+      return #"{"channel":"trip:T1",\#(place),"timestamp":1763680000000,"age":0.1,"after":0}"#
+    }
+    let leg = #""tripId":"T1","target":"pickup","eta":1,"distance":1,"arrivalTime":1763680000000"#
+    client.say("driver_location", position(11))
+    client.say("eta_update", #"{"channel":"trip:T1",\#(leg),"basis":"direct","after":0}"#)
+    let reader = FeedReader<TripEvent>()
+    client.engine.feeds.add(reader, to: .trip("T1"))
+    client.turn()
+    client.say("driver_location", position(12))
+    let asked = try client.takeWritten().last { $0.payload["channel"] as? String == "trip:T1" }
+    let head = #""replyTo":"\#(try #require(asked).id)","channel":"trip:T1","recovered":true"#
+    client.say("subscribed", #"{\#(head),"sequence":0,"epoch":"e"}"#)
+    client.say("trip_update", update(1))
+    guard case .snapshot(let snapshot)? = await reader.next() else { return #expect(Bool(false)) }
+    #expect(snapshot.position?.coordinate.longitude == 12 && snapshot.eta?.distance == 1)
+    guard case .update? = await reader.next() else { return #expect(Bool(false)) }
+  }
+
   private func update(_ sequence: Int) -> String {
     #"{"channel":"trip:T1","tripId":"T1","status":"accepted","timestamp":1763680000000,"sequence":\#(sequence)}"#
   }
