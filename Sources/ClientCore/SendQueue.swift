@@ -91,7 +91,6 @@ struct SendQueue {
   /// Fixes dropped at the limit.
   private(set) var droppedFixes: UInt64 = 0
 
-  var isEmpty: Bool { count == 0 }
   var hasUnsent: Bool { unsent > 0 }
 
   // MARK: Adding

@@ -102,7 +102,6 @@ final class FixQueue {
   var unsent: UInt64 { next - max(cursor.number, arrived + 1) }
   /// Whether there are moves behind the cursor.
   var hasUnsentMoves: Bool { moves.last.map { $0 >= cursor.number } ?? false }
-  var isSynced: Bool { segments.allSatisfy(\.isSynced) && unsaved.isEmpty }
 
   static func name(_ first: UInt64) -> String {
     let digits = String(first, radix: 16)

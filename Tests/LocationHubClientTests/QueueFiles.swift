@@ -22,6 +22,10 @@ final class QueueDisk {
   }
 }
 
+extension FixQueue {
+  var isSynced: Bool { segments.allSatisfy(\.isSynced) && unsaved.isEmpty }
+}
+
 final class QueueFiles: FixFiles {
   let disk: QueueDisk
 

@@ -89,7 +89,7 @@ struct DriversRun {
         }
         let fix = Fix(coordinate: place, timestamp: time, accuracy: 5, speed: 11)
         if driver.client.send(fix) == .queued { queued += 1 }
-        usleep(UInt32(1_000_000 / fleet.count))
+        pause(microseconds: 1_000_000 / fleet.count)
       }
     }
     return queued

@@ -5,7 +5,6 @@
 // after the other, with pauses, so that the client's threads sleep before each, as on a phone. Between them, turn by
 // turn, it measures what the machine takes for a bare wake (WakeFloor.swift): of the client's own a reader's task, of
 // which there is one for each event, is the only one.
-import Glibc
 import HubBytes
 import HubCommandLine
 import HubLoadTestKit
@@ -55,7 +54,7 @@ struct FeedRun {
       let count = Int(outcome.withLock { $0.latency.count })
       guard count > seen else { throw .failed("the hub has published no position for \(Self.patience) s") }
       seen = count
-      pause(until: { outcome.withLock { $0.isOver } }, seconds: Self.patience)
+      wait(until: { outcome.withLock { $0.isOver } }, seconds: Self.patience)
     }
     return report(outcome.withLock { $0 })
   }
@@ -68,9 +67,9 @@ struct FeedRun {
     var isOver = false
   }
 
-  private func pause(until isOver: () -> Bool, seconds: Double) {
+  private func wait(until isOver: () -> Bool, seconds: Double) {
     let end = ClockReading.uptime() + Int64(seconds * 1e9)
-    while !isOver(), ClockReading.uptime() < end, Interruption.process.signal == nil { usleep(100_000) }
+    while !isOver(), ClockReading.uptime() < end, Interruption.process.signal == nil { pause(microseconds: 100_000) }
   }
 
   /// When the rider's thread was woken for the first time since `forget`: no later than it reads (uptime, ns).

@@ -4,7 +4,6 @@
 // The peak of arrivals in any second is held against 1.5 times their mean from the first to the last, and the first
 // delay that each has drawn is looked at. `ClientCoreTests` holds the same for 10,000 state machines by hand; this is
 // with threads, sockets and a hub.
-import Glibc
 import HubCommandLine
 import HubLoadTestKit
 import HubSystem
@@ -36,7 +35,7 @@ struct ReturnRun {
     var isGood = true
     for (name, isKilled) in [("killed, no close code", true), ("drained, 1001", false)] {
       // Only an end of a connection that stood is a first one (ClientLimits.stableSeconds).
-      usleep(11_000_000)
+      pause(microseconds: 11_000_000)
       let before = try arrivals(of: riders)
       guard before == clients else { throw .failed("\(before) of \(clients) are connected") }
       let cut = ClockReading.read()
@@ -69,13 +68,13 @@ struct ReturnRun {
         guard let id = DriverID("R\(number)") else { preconditionFailure("it has only allowed characters") }
         riders.append(try RiderHub("ws://127.0.0.1:\(port)/v1/ws", tokens: .development(.rider, id)))
         riders[number].start()
-        usleep(2000)
+        pause(microseconds: 2000)
       }
     } catch {
       throw .failed("client \(riders.count): \(error)")
     }
     let end = ClockReading.uptime() + Int64(Self.patience * 1e9)
-    while try arrivals(of: riders) < clients, ClockReading.uptime() < end { usleep(50_000) }
+    while try arrivals(of: riders) < clients, ClockReading.uptime() < end { pause(microseconds: 50_000) }
     return riders
   }
 
@@ -110,7 +109,7 @@ struct ReturnRun {
         case .connecting, .idle, .stopped: continue
         }
       }
-      usleep(10_000)
+      pause(microseconds: 10_000)
     }
     return all
   }

@@ -53,7 +53,7 @@ final class WakeFloor: Sendable {
 
   private func wake() {
     waker.wait()
-    usleep(3000)
+    pause(microseconds: 3000)
     let asked = round.withLock { round in
       round.begin = ClockReading.uptime()
       return round

@@ -18,8 +18,6 @@ package enum BenchFigure: String, CaseIterable, Sendable {
   /// Resident memory of a session that says nothing.
   case bytesPerConnection
 
-  var needsCallgrind: Bool { self != .bytesPerConnection }
-
   func text(_ value: Double) -> String {
     switch self {
     case .instructionsPerFix, .instructionsPerDelivery, .bytesPerConnection: grouped(Int(value.rounded()))
