@@ -342,7 +342,7 @@ export interface CountsFeed extends Feed<CountsEvents> {
   move(box: Box, o?: { precision?: number }): void;
 }
 
-export interface Share { shareId: string; url: string; token: string; expires?: number }
+export interface Share { shareId: string; created: number; url: string; token: string; expires?: number }
 
 export interface Fix extends Place {
   /** When it was measured, ms since 1970 or a Date; now without it. */
