@@ -19,9 +19,10 @@ struct NameTrace {
   var headings: [Double] = []
   var speeds: [Double] = []
   var places: [Coordinate] = []
-  /// The content of nearby answers: ages, their moments, ranks in the order, and the smallest limit that shows the
-  /// driver.
+  /// The content of nearby answers: ages, when one was greater than the one before, their moments, ranks in the order,
+  /// and the smallest limit that shows the driver.
   var ages: [Double] = []
+  var rises: [Double] = []
   var moments: [Double] = []
   var answerOrders: [Double] = []
   var smallestLimit = 1_000.0
@@ -51,6 +52,7 @@ struct Sightings {
       trace.smallestLimit = min(trace.smallestLimit, Double(limit))
       trace.answerOrders.append(Double(index))
       if let seen = driver.position {
+        if let last = trace.ages.last, last < seen.age { trace.rises.append(Double(now)) }
         trace.ages.append(seen.age)
         trace.moments.append(Double(now) - seen.age * 1000)
         if let heading = seen.heading { trace.headings.append(heading) }
@@ -75,6 +77,8 @@ struct Trait: Sendable {
         Trait(name: "answer time mod \(period) ms", circumference: period) { middle(of: $0.moments, on: period) },
       ]
     } + [
+      Trait(name: "answer time mod 120200.0 ms", circumference: 120_200) { middle(of: $0.moments, on: 120_200) },
+      Trait(name: "age rises mod 120200.0 ms", circumference: 120_200) { middle(of: $0.rises, on: 120_200) },
       Trait(name: "ticks mod 4", circumference: 4) { middle(of: $0.ticks, on: 4) },
       Trait(name: "number of updates") { Double($0.ticks.count) },
       Trait(name: "order in updates") { mean($0.orders) },

@@ -1,4 +1,4 @@
-// Whether riders can infer who became whom when drivers' names change: two crowds of 40, and an adversary that uses
+// Whether riders can infer who became whom when drivers' names change: three crowds of 40, and an adversary that uses
 // every field that it is shown (LinkingAdversary.swift). The same adversary on what ops see, with ids that it may not
 // use, shows that it would find a link where there is one.
 import HubBytes
@@ -12,12 +12,17 @@ import Testing
 /// Drivers who each have habits of their own: when they send, where they head, how fast they are.
 private final class Crowd {
   static let size = 40
+  /// Milliseconds between the fixes of a driver: of one who is followed, and of one who stands and was advised 120 s,
+  /// with what its timer and its way to the hub add.
+  static let often: Int64 = 4000
+  static let seldom: Int64 = 120_200
+  private var period = Crowd.often
   let bench: HubBench
   var random: SplitMix64
   let rider: AreaWatcher
   let ops: AreaWatcher
   private var sessions: [SessionRef] = []
-  /// Milliseconds after each full period of four seconds; degrees; metres a second.
+  /// Milliseconds after each full period; degrees; metres a second.
   private var phases: [Int64] = []
   var headings: [Double] = []
   var speeds: [Double] = []
@@ -26,17 +31,17 @@ private final class Crowd {
   private var seen = (rider: 0, ops: 0)
   private static let center = PublicGrid.snapped(at(52.52, 13.405))
 
-  init(seed: UInt64, standing: Bool) {
-    bench = HubBench(seed: seed)
+  /// - Parameter lead: seconds before a full hour.
+  init(seed: UInt64, standing: Bool, lead: Double = 20, sampling: SamplingRules = .fixed(seconds: 4)) {
+    bench = HubBench(seed: seed, sampling: sampling)
     random = SplitMix64(seed: seed)
     rider = AreaWatcher(.rider, slot: 900)
     ops = AreaWatcher(.ops, slot: 901)
-    // The first full hour of the bench's clock, less what is watched before it.
     let hour: Int64 = 3_600_000
-    bench.advance(seconds: Double(hour - bench.clock % hour) / 1000 - 20)
+    bench.advance(seconds: Double(hour - bench.clock % hour) / 1000 - lead)
     for driver in 0..<Crowd.size {
       sessions.append(bench.connect("D\(driver)", slot: UInt32(driver)))
-      phases.append(Int64.random(in: 0..<4000, using: &random))
+      phases.append(Int64.random(in: 0..<Crowd.often, using: &random))
       headings.append(.random(in: 0..<360, using: &random))
       speeds.append(standing ? .random(in: 0..<0.3, using: &random) : .random(in: 3..<15, using: &random))
       places.append(Crowd.center)
@@ -52,6 +57,12 @@ private final class Crowd {
     }
   }
 
+  /// From now on all send as seldom as drivers who stand, each at moments of its own.
+  func slowDown() {
+    period = Crowd.seldom
+    for driver in phases.indices { phases[driver] = .random(in: 0..<period, using: &random) }
+  }
+
   func watch() {
     let channel = Channel.nearby(Crowd.center, radiusMeters: 3000)
     bench.settle([rider, ops], [rider.ask(channel), ops.ask(channel)])
@@ -64,7 +75,7 @@ private final class Crowd {
     var sightings = behind
     let start = bench.clock
     for step in 0..<seconds * 20 {
-      let due = places.indices.filter { (start + Int64(step) * 50 - phases[$0]) % 4000 / 50 == 0 }
+      let due = places.indices.filter { (start + Int64(step) * 50 - phases[$0]) % period / 50 == 0 }
       let inputs = due.map { driver in
         places[driver] = places[driver].destination(
           bearingDegrees: headings[driver], distanceMeters: speeds[driver] >= 1 ? speeds[driver] * 4 : 0)
@@ -74,7 +85,11 @@ private final class Crowd {
           heading: headings[driver], milliseconds: moment, sent: moment)
       }
       bench.settle([rider, ops], inputs)
-      if step % 23 == 0 { ask(&sightings, limit: .random(in: 1...Crowd.size, using: &random)) }
+      if period == Crowd.seldom {
+        if step % 2 == 0 { ask(&sightings, limit: Crowd.size) }
+      } else if step % 23 == 0 {
+        ask(&sightings, limit: .random(in: 1...Crowd.size, using: &random))
+      }
       note(&sightings)
       bench.advance(seconds: 0.05)
     }
@@ -134,10 +149,11 @@ private final class Crowd {
 
   /// The share of drivers that are linked by each trait, over all seeds.
   private func rates(
+    _ seeds: ClosedRange<UInt64> = seeds,
     _ scene: (UInt64) -> (Crowd, before: (rider: Sightings, ops: Sightings), after: (rider: Sightings, ops: Sightings))
   ) -> (rider: [String: Double], ops: [String: Double]) {
     var counts = (rider: [String: Int](), ops: [String: Int]())
-    for seed in Self.seeds {
+    for seed in seeds {
       var random = SplitMix64(seed: seed &* 7919)
       let (crowd, before, after) = scene(seed)
       #expect(before.rider.names.count == Crowd.size && after.rider.names.count == Crowd.size)
@@ -147,7 +163,7 @@ private final class Crowd {
       counts.ops.merge(
         LinkingAdversary.linked(before.ops, after.ops, random: &random) { crowd.driver($0) }, uniquingKeysWith: +)
     }
-    let all = Double(Crowd.size * Self.seeds.count)
+    let all = Double(Crowd.size * seeds.count)
     return (counts.rider.mapValues { Double($0) / all }, counts.ops.mapValues { Double($0) / all })
   }
 
@@ -164,6 +180,22 @@ private final class Crowd {
     for (trait, rate) in rates.rider { #expect(rate <= 0.05, "\(trait): \(rate)") }
     #expect(rates.ops["area time mod 1000.0 ms"] ?? 0 > 0.9, "the adversary links where it is shown the time")
     #expect(rates.ops["answer time mod 4000.0 ms"] ?? 0 > 0.5, "and the age")
+  }
+
+  @Test("Of 40 drivers who stand together and send every two minutes nobody can be followed by when it sends")
+  func seldom() {
+    let rates = rates(1...3) { seed in
+      let crowd = Crowd(seed: seed, standing: true, lead: 277, sampling: SamplingRules())
+      crowd.bench.advance(seconds: 2)
+      _ = crowd.run(seconds: 30)
+      crowd.slowDown()
+      _ = crowd.run(seconds: 122)
+      crowd.watch()
+      let before = crowd.run(seconds: 122)
+      return (crowd, before, crowd.run(seconds: 122, behind: crowd.pass()))
+    }
+    for (trait, rate) in rates.rider { #expect(rate <= 0.1, "\(trait): \(rate)") }
+    #expect(rates.ops["answer time mod 120200.0 ms"] ?? 0 > 0.9, "the adversary links where it is shown the age")
   }
 
   @Test("Of 40 drivers who come back from trips nobody can be known again by its habits, whatever riders see")

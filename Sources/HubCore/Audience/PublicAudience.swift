@@ -8,17 +8,16 @@
 // - A position is rounded to the middle of a field of some 20 by 20 m. Distances are measured from there, and it
 //   decides what is within a radius or an area; else repeated queries with other radii would locate the driver.
 // - What would identify a driver across a change of names is not shown: no heading, no speed, and no time of a fix,
-//   whose milliseconds a phone repeats. An age is rounded down to steps as long as the sampling interval of a
-//   stationary driver.
+//   whose milliseconds a phone repeats. The age is always 0: one that grows, in whatever steps, shows when it falls or
+//   passes a step, and so when the driver sends.
 import HubBytes
 import HubGeo
 import HubMessages
 
 /// How drivers are shown to riders.
 public struct PublicAudience: Sendable {
-  /// Seconds: ages are rounded down to multiples of this, the sampling interval of a stationary driver. With shorter
-  /// steps an age would show when in its interval a driver sends.
-  static let ageStep = 120.0
+  /// The age (seconds) of every position that riders see.
+  static let age = 0.0
   /// How long pseudonyms last, in milliseconds.
   private static let nameMilliseconds: Int64 = 3_600_000
 
@@ -49,9 +48,6 @@ public struct PublicAudience: Sendable {
     hash.combine(UInt64(bitPattern: uptime))
     return hash.finished(rest: 3, count: 1)
   }
-
-  /// An age in seconds as riders see it: rounded down to a multiple of `ageStep`.
-  static func rounded(age: Double) -> Double { (age / ageStep).rounded(.down) * ageStep }
 
   /// A pseudonym as an id: `p` and 13 characters of the geohash alphabet.
   static func name(_ pseudonym: UInt64) -> Identifier {

@@ -20,10 +20,10 @@ extension Drivers {
       guard profiles.matches(label.profile, vehicleType: filter.vehicleType, tags: filter.tags) else { return false }
     }
     guard let maxAge = filter.maxAge else { return true }
-    guard let newest = self[Int(driver)].position?.timestamp else { return false }
-    let age = self[Int(driver)].clock.age(of: newest, at: time)
     // A rider must not find out by repeated queries with other `maxAge` what it may not see.
-    return (audience == .ops ? age : PublicAudience.rounded(age: age)) <= maxAge
+    if audience == .everybody { return PublicAudience.age <= maxAge }
+    guard let newest = self[Int(driver)].position?.timestamp else { return false }
+    return self[Int(driver)].clock.age(of: newest, at: time) <= maxAge
   }
 
   /// A driver as ops and the driver itself see it.
@@ -59,10 +59,9 @@ extension Drivers {
     var report = DriverReport(driverID: PublicAudience.name(pseudonym), status: self[driver].status)
     report.vehicleType = profiles.profile(self[driver].profile).vehicleType
     if let newest = self[driver].position {
-      let age = self[driver].clock.age(of: newest.timestamp, at: view.now.timestamp)
       report.position = DriverReport.Place(
         coordinate: PublicGrid.snapped(newest.coordinate), heading: nil, speed: nil, accuracy: nil,
-        age: PublicAudience.rounded(age: age), timestamp: nil)
+        age: PublicAudience.age, timestamp: nil)
     }
     return report
   }
