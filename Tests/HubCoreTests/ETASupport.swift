@@ -20,7 +20,7 @@ final class TripBench {
 
   /// The trip is requested for the driver, who has accepted it and is on its way. Ops follows it.
   init(
-    dropoff: Offset, route: [Offset] = [], origin: Coordinate = at(48.1, 11.5), limits: HubLimits = .roomy,
+    dropoff: Offset?, route: [Offset] = [], origin: Coordinate = at(48.1, 11.5), limits: HubLimits = .roomy,
     timings: HubTimings = HubTimings()
   ) throws {
     bench = HubBench(limits: limits, timings: timings)
@@ -30,7 +30,7 @@ final class TripBench {
     session = bench.connect("d")
     let report = TripStatusReport(
       tripID: id("t"), status: .requested, timestamp: bench.now.timestamp, pickup: origin,
-      dropoff: plane.coordinate(eastMeters: dropoff.east, northMeters: dropoff.north), driverID: id("d"),
+      dropoff: dropoff.map { plane.coordinate(eastMeters: $0.east, northMeters: $0.north) }, driverID: id("d"),
       route: route.isEmpty
         ? nil : try Route(points: route.map { plane.coordinate(eastMeters: $0.east, northMeters: $0.north) }))
     bench.turn(

@@ -252,15 +252,20 @@ import Testing
     #expect(trip.bench.hub.trips.legs.count == 0 && trip.bench.hub.trips.legs.routePoints == 0)
   }
 
-  @Test("where there is no room for another route the ETA is direct, and it is counted")
-  func routeLimit() throws {
+  @Test(
+    "where there is no room for another route the ETA is direct, to the dropoff or the route's end, and it is counted",
+    arguments: [(2000, 0), nil] as [Offset?])
+  func routeLimit(dropoff: Offset?) throws {
     var limits = HubLimits.roomy
     limits.routePoints = Route.maximumPoints - 1
-    let trip = try TripBench(dropoff: (2000, 0), route: [(0, 0), (2000, 0)], limits: limits)
+    let trip = try TripBench(dropoff: dropoff, route: [(0, 0), (2000, 0)], limits: limits)
     trip.fix((0, 0), speed: 0)
     trip.move(.arrivedPickup, .tripStarted)
-    trip.drive(from: (0, 0), to: (1000, 0), speed: 10)
-    #expect(trip.etas.allSatisfy { $0.update.basis == .direct })
+    trip.drive(from: (0, 0), to: (1990, 0), speed: 10)
+    trip.stand((1990, 0), seconds: 15)
+    let etas = trip.etas.filter { $0.update.target == .dropoff }
+    #expect(!etas.isEmpty && etas.allSatisfy { $0.update.basis == .direct })
+    #expect(trip.kinds(.driverArriving).count == 2 && trip.kinds(.driverArrived).count == 1)
     #expect(trip.bench.hub.counters.routesNotFollowed == 1)
     limits.routePoints += 1
     let roomy = try TripBench(dropoff: (2000, 0), route: [(0, 0), (2000, 0)], limits: limits)

@@ -105,7 +105,9 @@ struct TripLegs: ~Copyable {
   ) -> Int? {
     end(&trip)
     let route = target == .dropoff ? routeToFollow(trip, counting: &counters) : nil
-    guard let place = target == .pickup ? trip.pickup : trip.dropoff ?? route?.path.end else { return nil }
+    // A trip without a dropoff goes to its route's end, also where the route is not followed.
+    let end = target == .pickup ? trip.pickup : trip.dropoff ?? route?.path.end ?? trip.route?.points.last
+    guard let place = end else { return nil }
     let leg = slab.insert(
       ActiveLeg(
         target: target, place: UnitVector(place), route: route, start: position.coordinate,
