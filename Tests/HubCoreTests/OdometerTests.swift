@@ -187,6 +187,24 @@ private func meters(_ track: [Position]) -> Double {
           distance: 0, approach: 0, track: 0, duration: 0, waiting: 0, fixes: 0, gaps: 0, gapDuration: 0))
   }
 
+  @Test("the way in the minute in which a clock is set back counts as over missing fixes", arguments: [15, 33])
+  func clockSetBack(speed: Double) throws {
+    let bench = HubBench()
+    bench.turn(bench.subscribe(bench.trip("t")))
+    let session = bench.connect("d")
+    for second in 0..<180 {
+      bench.advance(seconds: 1)
+      let clock = bench.clock + (second < 60 ? 3_600_000 : 0)
+      bench.turn(
+        bench.fix(
+          session, trip: "t", at: start.moved(90, speed * Double(second)), speed: speed, heading: 90,
+          milliseconds: clock, sent: clock))
+    }
+    #expect(bench.hub.counters.clocksBelieved == 1)
+    let summary = try #require(bench.turn(bench.move(.driver, "d", "t", .cancelled)).moves.first?.summary)
+    #expect(abs(summary.track - speed * 179) < speed * 179 * 0.01)
+  }
+
   @Test("an hour at the kerb with a phone that wanders makes no way")
   func parked() throws {
     let bench = HubBench()

@@ -64,7 +64,11 @@ struct Odometer: Sendable, Equatable, BitwiseCopyable {
   }
 
   private static func isReachable(_ position: Position, _ previous: Position, _ maximumSpeed: Double) -> Bool {
-    let seconds = position.timestamp.seconds(since: previous.timestamp)
+    // A clock that was set back is believed after a time in which nothing is published.
+    let isClockSetBack = position.timestamp < previous.timestamp
+    let seconds =
+      isClockSetBack
+      ? Double(DoubtedClock.agreement) * 1e-9 : position.timestamp.seconds(since: previous.timestamp)
     return previous.coordinate.distance(to: position.coordinate) <= maximumSpeed * max(seconds, 1)
   }
 }
