@@ -78,7 +78,8 @@ import Testing
       center.destination(
         bearingDegrees: .random(in: 0..<360, using: &random), distanceMeters: .random(in: 0...4_000, using: &random))
     }
-    guard let path = try? Path(line, limit: 10), let corridor = Corridor(path, widthMeters: 1_000) else { return }
+    let path = try Path(line, limit: 10)
+    let corridor = try #require(Corridor(path, widthMeters: 1_000))
     for _ in 0..<2_000 {
       let place = center.destination(
         bearingDegrees: .random(in: 0..<360, using: &random), distanceMeters: .random(in: 0...6_000, using: &random))
