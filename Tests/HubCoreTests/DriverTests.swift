@@ -27,6 +27,42 @@ import Testing
     #expect(clock.age(of: time(100_000), at: time(42_000)) == 2)
     #expect(clock.age(of: time(200_000), at: time(42_000)) == 0)
   }
+
+  @Test(
+    "messages by a wrong clock, before it is set right, count for no more than two windows of time",
+    arguments: [(40_000, 60), (86_400_000, 2), (3_000_000_000_000, 1)] as [(Int64, Int64)])
+  func recovers(ahead: Int64, seconds: Int64) {
+    var clock = SessionClock()
+    let window = Int64(1) << SessionClock.windowBits
+    for second in 0..<window * 3 / 1000 {
+      let now = second * 1000
+      clock.observe(sent: time(second < seconds ? now + ahead : now), received: time(now + 200))
+      let age = clock.age(of: time(now), at: time(now + 200))
+      if now >= 2 * window { #expect(age == 0, "second \(second)") }
+    }
+  }
+
+  @Test("the offset is the smallest of the two newest windows in which something came")
+  func windows() throws {
+    var random = SplitMix64(seed: 7)
+    for _ in 0..<40 {
+      var clock = SessionClock()
+      var now: Int64 = 1_763_680_000_000
+      var smallest: [(window: Int64, offset: Int64)] = []
+      for _ in 0..<200 {
+        now += .random(in: 0...(Bool.random(using: &random) ? 20_000 : 600_000), using: &random)
+        let difference = Int64.random(in: -1 << 14...1 << 14, using: &random) >> Int.random(in: 0...12, using: &random)
+        clock.observe(sent: time(now - difference), received: time(now))
+        let window = now >> SessionClock.windowBits
+        if let last = smallest.last, last.window == window {
+          smallest[smallest.count - 1].offset = min(last.offset, difference)
+        } else {
+          smallest.append((window, difference))
+        }
+        #expect(clock.offsetMilliseconds == smallest.suffix(2).map(\.offset).min())
+      }
+    }
+  }
 }
 
 @Suite struct ReplacementWindowTests {

@@ -67,6 +67,18 @@ import Testing
     #expect((report.position?.age ?? 9) < 1)
   }
 
+  @Test("of a clock that was 40 s ahead and was set right the age is right again after nine minutes")
+  func smallCorrection() throws {
+    let bench = HubBench()
+    let session = bench.connect("d")
+    for second in 0..<700 {
+      bench.turn(fix(bench, session, ahead: second < 60 ? 40_000 : 0))
+      bench.advance(seconds: 1)
+    }
+    let report = try #require(bench.report(of: "d"))
+    #expect(report.position?.timestamp?.milliseconds == bench.clock - 1000 && report.position!.age < 1.1)
+  }
+
   @Test("the hub's own wall clock may be turned as it likes: drivers whose clocks run on are not taken for set back")
   func hubClock() {
     for turned in [Int64(-7_200_000), 7_200_000] {

@@ -1,13 +1,21 @@
 // A driver's clock relative to the hub's, from which the age of a position is computed.
 import HubMessages
 
-/// The offset between a session's clock and the hub's: the smallest (receive time − envelope timestamp), since network
-/// delay only makes it larger.
+/// The offset between a session's clock and the hub's: the smallest (receive time − envelope timestamp) of the present
+/// window of time and of the one before it, since network delay only makes it larger. So one message by a wrong clock,
+/// or a clock that was set right, counts for two windows, not for the rest of the session.
 struct SessionClock {
   /// Nil before the first observation.
   @Packed private(set) var offsetMilliseconds: Int64?
-  /// The offset is an earlier session's: valid until this session has its own.
-  private var isInherited = false
+  /// Milliseconds by which all observations of the window were above the offset; `.max` also stands for more.
+  private var excess = UInt16.max
+  /// The last 15 bits of the number of the newest observation's window. `noWindow`: the offset, if any, is an earlier
+  /// session's, and valid until this session has its own.
+  private var window = noWindow
+
+  private static let noWindow = UInt16.max
+  /// A window is 2^18 ms, some 4.4 minutes by the hub's clock, in which also a driver that stands sends twice.
+  static let windowBits: Int64 = 18
 
   /// Times are between `Timestamp.accepted`'s bounds, and so is their difference.
   static let largestOffset = Timestamp.accepted.upperBound.milliseconds
@@ -18,15 +26,29 @@ struct SessionClock {
   init() {}
 
   /// For a driver that was known before.
-  init(inheriting offsetMilliseconds: Int64?) {
-    self.offsetMilliseconds = offsetMilliseconds
-    isInherited = true
+  init(inheriting offsetMilliseconds: Int64?) { self.offsetMilliseconds = offsetMilliseconds }
+
+  @inline(__always)
+  mutating func observe(sent: Timestamp, received: Timestamp) {
+    let difference = received.milliseconds &- sent.milliseconds
+    let window = UInt16(truncatingIfNeeded: received.milliseconds >> SessionClock.windowBits & 0x7FFF)
+    if window == self.window, difference &- (offsetMilliseconds ?? 0) >= Int64(excess) { return }
+    take(difference, in: window)
   }
 
-  mutating func observe(sent: Timestamp, received: Timestamp) {
-    let difference = received.milliseconds - sent.milliseconds
-    offsetMilliseconds = isInherited ? difference : min(offsetMilliseconds ?? difference, difference)
-    isInherited = false
+  /// Takes the first observation of a window, or one that is smaller than those before it.
+  @inline(never)
+  private mutating func take(_ difference: Int64, in window: UInt16) {
+    var offset = offsetMilliseconds ?? difference
+    if window != self.window {
+      // What remains is the last window's smallest one, where it is known.
+      offset = self.window == SessionClock.noWindow || excess == .max ? difference : offset + Int64(excess)
+      excess = .max
+      self.window = window
+    }
+    offset = min(offset, difference)
+    excess = min(excess, UInt16(clamping: difference - offset))
+    offsetMilliseconds = offset
   }
 
   /// The hub's clock was set forward. Without this the smallest difference would be one by its former clock for ever.
