@@ -67,11 +67,12 @@ import Testing
       center.destination(
         bearingDegrees: .random(in: 0..<360, using: &random), distanceMeters: .random(in: 0..<2_000, using: &random))
     }
+    let fives = SearchBudget(cells: 1_000, candidates: 5)
     for _ in 0..<200 {
       var index = DriverIndex(capacity: 100)
       for driver in 0..<UInt32(12) { index.move(driver, to: place()) }
       var hits: [DriverHit] = []
-      var cursor = index.within(center: center, radiusMeters: 5_000, limit: 5, into: &hits)
+      var cursor = index.within(center: center, radiusMeters: 5_000, budget: fives, into: &hits)
       #expect(hits.count == 5)
       let visited = hits.map(\.driver)
       // A crowd comes and goes, and all but one of those that were visited with it: the eight that are left fit one
@@ -80,7 +81,7 @@ import Testing
       for driver in 20..<UInt32(60) { index.remove(driver) }
       for driver in visited.dropFirst() { index.remove(driver) }
       while let from = cursor {
-        cursor = index.within(center: center, radiusMeters: 5_000, from: from, limit: 5, into: &hits)
+        cursor = index.within(center: center, radiusMeters: 5_000, from: from, budget: fives, into: &hits)
       }
       #expect(Set(hits.map(\.driver)) == Set(0..<12))
     }
@@ -92,14 +93,15 @@ import Testing
     let index = city(&random)
     let center = at(41.15, -8.62)
     var whole: [DriverHit] = []
-    #expect(index.within(center: center, radiusMeters: 2_000, budget: .unlimited, into: &whole) == nil)
-    for budget in [SearchBudget(cells: 0, candidates: size), .unlimited] {
+    #expect(index.within(center: center, radiusMeters: 2_000, into: &whole) == nil)
+    for cells in [0, 1_000] {
+      let budget = SearchBudget(cells: cells, candidates: size)
       var hits: [DriverHit] = []
       var calls = 1
-      var cursor = index.within(center: center, radiusMeters: 2_000, limit: size, budget: budget, into: &hits)
+      var cursor = index.within(center: center, radiusMeters: 2_000, budget: budget, into: &hits)
       while let from = cursor, calls < 100_000 {
         calls += 1
-        cursor = index.within(center: center, radiusMeters: 2_000, from: from, limit: size, budget: budget, into: &hits)
+        cursor = index.within(center: center, radiusMeters: 2_000, from: from, budget: budget, into: &hits)
       }
       #expect(hits == whole)
       #expect(calls > whole.count / (size + 1))
@@ -112,9 +114,10 @@ import Testing
     let index = city(&random)
     let box = BoundingBox(center: at(41.15, -8.62), radiusMeters: 2_000)
     var (whole, drivers): ([UInt32], [UInt32]) = ([], [])
-    #expect(index.within(box, budget: .unlimited, into: &whole) == nil)
-    var cursor = index.within(box, limit: 13, into: &drivers)
-    while let from = cursor { cursor = index.within(box, from: from, limit: 13, into: &drivers) }
+    #expect(index.within(box, into: &whole) == nil)
+    let budget = SearchBudget(cells: 1_000, candidates: 13)
+    var cursor = index.within(box, budget: budget, into: &drivers)
+    while let from = cursor { cursor = index.within(box, from: from, budget: budget, into: &drivers) }
     #expect(drivers == whole && whole.count > 500)
   }
 
@@ -131,7 +134,9 @@ import Testing
     var hits: [DriverHit] = []
     var cursor: SearchCursor? = .start
     while let from = cursor {
-      cursor = index.within(center: center, radiusMeters: 4_000, from: from, limit: size, into: &hits)
+      cursor = index.within(
+        center: center, radiusMeters: 4_000, from: from, budget: SearchBudget(cells: 1_000, candidates: size),
+        into: &hits)
       for driver in 0..<UInt32(1_500) { index.move(driver, to: place(&random)) }
     }
     let found = Set(hits.map(\.driver))
@@ -146,7 +151,8 @@ import Testing
     var hits: [DriverHit] = []
     var cursor: SearchCursor? = .start
     while let from = cursor {
-      cursor = index.within(center: at(1, 1), radiusMeters: 10, from: from, limit: 3, into: &hits)
+      cursor = index.within(
+        center: at(1, 1), radiusMeters: 10, from: from, budget: SearchBudget(cells: 1_000, candidates: 3), into: &hits)
       for _ in 0..<4 { index.remove(UInt32.random(in: 0..<150, using: &random) * 2) }
       index.move(UInt32.random(in: 300..<600, using: &random), to: at(1, 1))
     }

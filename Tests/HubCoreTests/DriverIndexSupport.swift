@@ -59,3 +59,39 @@ extension DriverIndex {
     return length
   }
 }
+
+extension SearchBudget {
+  static let unlimited = SearchBudget(cells: .max, candidates: .max)
+}
+
+/// Searches as the hub runs them: cells that may have a hit are entered, and each entry in them is looked at.
+extension DriverIndex {
+  /// Appends the drivers within `radiusMeters` of a coordinate to `hits`, unordered.
+  func within(
+    center: Coordinate, radiusMeters: Double, from cursor: SearchCursor = .start, budget: SearchBudget = .unlimited,
+    into hits: inout [DriverHit]
+  ) -> SearchCursor? {
+    let point = SearchPoint(center)
+    let limitChord = SearchPoint.squaredChordLimit(meters: radiusMeters)
+    var budget = budget
+    return traverse(from: cursor, spending: &budget) { cell in
+      point.leastSquaredChord(to: cell) <= limitChord
+    } visit: { entry in
+      let distance = point.vector.distance(to: entry.vector)
+      if distance <= radiusMeters { hits.append(DriverHit(driver: entry.driver, distanceMeters: distance)) }
+    }
+  }
+
+  /// Appends the handles of the drivers in a box to `drivers`, unordered.
+  func within(
+    _ box: BoundingBox, from cursor: SearchCursor = .start, budget: SearchBudget = .unlimited,
+    into drivers: inout [UInt32]
+  ) -> SearchCursor? {
+    var budget = budget
+    return traverse(from: cursor, spending: &budget) { cell in
+      cell.intersects(box)
+    } visit: { entry in
+      if let place = position(of: entry.driver), box.contains(place) { drivers.append(entry.driver) }
+    }
+  }
+}

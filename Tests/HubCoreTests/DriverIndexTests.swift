@@ -115,7 +115,7 @@ private struct Region: Sendable, CustomTestStringConvertible {
       ]
       for radius in radii {
         var hits: [DriverHit] = []
-        #expect(index.within(center: center, radiusMeters: radius, budget: .unlimited, into: &hits) == nil)
+        #expect(index.within(center: center, radiusMeters: radius, into: &hits) == nil)
         let expected = oracle.within(center, radius)
         #expect(sorted(hits) == expected)
         hits = []
@@ -127,7 +127,7 @@ private struct Region: Sendable, CustomTestStringConvertible {
         #expect(hits == Array(expected.filter { $0.driver % 3 == 0 }.prefix(20)))
         let box = BoundingBox(center: center, radiusMeters: radius)
         var drivers: [UInt32] = []
-        #expect(index.within(box, budget: .unlimited, into: &drivers) == nil)
+        #expect(index.within(box, into: &drivers) == nil)
         #expect(drivers.sorted() == oracle.within(box))
       }
     }
@@ -153,11 +153,11 @@ private struct Region: Sendable, CustomTestStringConvertible {
         BoundingBox(
           south: min(a.latitude, b.latitude), west: a.longitude, north: max(a.latitude, b.latitude), east: b.longitude))
       var drivers: [UInt32] = []
-      #expect(index.within(box, budget: .unlimited, into: &drivers) == nil)
+      #expect(index.within(box, into: &drivers) == nil)
       #expect(drivers.sorted() == oracle.within(box))
     }
     var drivers: [UInt32] = []
-    #expect(index.within(.world, budget: .unlimited, into: &drivers) == nil)
+    #expect(index.within(.world, into: &drivers) == nil)
     #expect(drivers.count == 3_000)
   }
 
@@ -212,7 +212,6 @@ private struct Region: Sendable, CustomTestStringConvertible {
     index.move(0, to: at(0, 0))
     #expect(index.nearest(to: at(0, 0), limit: 0, into: &hits) == .complete)
     #expect(index.nearest(to: at(0, 0), limit: 5, withinMeters: -1, into: &hits) == .complete)
-    #expect(index.within(center: at(0, 0), radiusMeters: .nan, into: &hits) == nil)
     #expect(hits.isEmpty)
   }
 }

@@ -51,14 +51,6 @@ struct IndexBench: ~Copyable {
     return hits.count
   }
 
-  mutating func within() -> Int {
-    hits.removeAll(keepingCapacity: true)
-    let place = somewhere()
-    let cursor = index.within(center: place, radiusMeters: 1_000, into: &hits)
-    precondition(cursor == nil, "within budget")
-    return hits.count
-  }
-
   /// One driver goes some 15 m.
   mutating func move() -> Int {
     let driver = Int(random() * Double(IndexBench.drivers))

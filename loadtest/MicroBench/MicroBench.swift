@@ -35,9 +35,8 @@ enum Piece: String, CaseIterable {
   /// A batch of 50 fixes that are newer than all before: read, and taken in with a journal.
   case readLocationBatch = "read-location_batch"
   case hubStoredBatch = "hub-batch-stored"
-  /// The 10 nearest of 100,000 drivers in a city; all within 1 km, some 1,400; one of them moves.
+  /// The 10 nearest of 100,000 drivers in a city; one of them moves.
   case indexNearest = "index-nearest"
-  case indexWithin = "index-within-1km"
   case indexMove = "index-move"
   case parseNumber = "parse-number"
   case printNumber = "print-number"
@@ -130,7 +129,6 @@ struct MicroBench: ~Copyable {
     case .readLocationBatch: readBatches(calls)
     case .hubStoredBatch: for _ in 0..<calls { sum &+= UInt64(storingHub.takeBatch()) }
     case .indexNearest: searchIndex(calls) { $0.nearest() }
-    case .indexWithin: searchIndex(calls) { $0.within() }
     case .indexMove: searchIndex(calls) { $0.move() }
     case .parseNumber: parseNumbers(calls)
     case .printNumber: printNumbers(calls)

@@ -45,7 +45,6 @@ public struct SearchBudget: Sendable, Hashable {
   /// Under 200 µs out of cache, with a cheap filter and a limit of some hundred; room for the 1,400 drivers within 1 km
   /// in a city of 100,000.
   public static let standard = SearchBudget(cells: 1_000, candidates: 2_500)
-  public static let unlimited = SearchBudget(cells: .max, candidates: .max)
 }
 
 /// Whether a nearest search was complete.

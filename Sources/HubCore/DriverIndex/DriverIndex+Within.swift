@@ -1,9 +1,10 @@
-// All drivers in a circle or a box, in Morton order, in as many calls as it takes.
+// All drivers in the cells that a search enters, such as those of a circle or a box, in Morton order, in as many calls
+// as it takes.
 //
-// A search that reaches its limit or budget gives a cursor from which a later call continues, so an answer of any size
-// never holds the hub's thread for long.
+// A search that has used up its budget gives a cursor from which a later call continues, so an answer of any size never
+// holds the hub's thread for long.
 
-public import HubGeo
+import HubGeo
 
 /// Where a within search stopped.
 public struct SearchCursor: Sendable, Hashable {
@@ -20,73 +21,21 @@ public struct SearchCursor: Sendable, Hashable {
 }
 
 extension DriverIndex {
-  /// Appends the drivers within `radiusMeters` of a coordinate to `hits`, unordered.
+  /// Visits the entries of all cells that `enter` accepts, in key order. Stops with the budget used up, but makes
+  /// progress: down to a leaf, and by one driver. Gives nil at the end, else where to continue.
   ///
-  /// Borders belong to the circle. Gives nil at the end, else, after `limit` hits or with the budget used up, where to
-  /// continue. Drivers may move between two calls: one that crosses the cursor may be missed or found twice; one that
-  /// does not move is found, and twice only if its cell was split or merged or a neighbour in its leaf has left. No
-  /// allocation but for the growth of `hits`.
-  public func within(
-    center: Coordinate, radiusMeters: Double, from cursor: SearchCursor = .start, limit: Int = .max,
-    budget: SearchBudget = .standard, into hits: inout [DriverHit],
-    where filter: (UInt32, DriverLabel) -> Bool = { _, _ in true }
-  ) -> SearchCursor? {
-    guard radiusMeters >= 0 else { return nil }
-    let point = SearchPoint(center)
-    let limitChord = SearchPoint.squaredChordLimit(meters: radiusMeters)
-    var budget = budget
-    return traverse(from: cursor, limit: limit, spending: &budget) { cell in
-      point.leastSquaredChord(to: cell) <= limitChord
-    } visit: { entry in
-      guard point.vector.squaredChord(to: entry.vector) <= limitChord else { return false }
-      let distance = point.vector.distance(to: entry.vector)
-      guard distance <= radiusMeters, filter(entry.driver, entry.label) else { return false }
-      hits.append(DriverHit(driver: entry.driver, distanceMeters: distance))
-      return true
-    }
-  }
-
-  /// Appends the handles of the drivers in a box to `drivers`, unordered. Borders belong to the box.
-  ///
-  /// The limit, budget and cursor are those of the circle's search.
-  public func within(
-    _ box: BoundingBox, from cursor: SearchCursor = .start, limit: Int = .max, budget: SearchBudget = .standard,
-    into drivers: inout [UInt32], where filter: (UInt32, DriverLabel) -> Bool = { _, _ in true }
-  ) -> SearchCursor? {
-    // The last cell entered is the leaf whose entries are visited: where it is inside, as most are in a large answer,
-    // no driver's coordinate is looked up (a cache miss each).
-    var isInside = false
-    var budget = budget
-    return traverse(from: cursor, limit: limit, spending: &budget) { cell in
-      guard cell.intersects(box) else { return false }
-      isInside = cell.isInside(box)
-      return true
-    } visit: { entry in
-      if !isInside {
-        let locator = locators[entry.driver]
-        guard locator.latitude >= box.south, locator.latitude <= box.north, box.contains(longitude: locator.longitude)
-        else { return false }
-      }
-      guard filter(entry.driver, entry.label) else { return false }
-      drivers.append(entry.driver)
-      return true
-    }
-  }
-
-  /// Visits the entries of all cells that `enter` accepts, in key order; `visit` says whether an entry is a hit. Stops
-  /// after `limit` hits or with the budget used up, but makes progress: down to a leaf, and by one driver.
+  /// Drivers may move between two calls: one that crosses the cursor may be missed or found twice; one that does not
+  /// move is found, and twice only if its cell was split or merged or a neighbour in its leaf has left.
   @inline(__always)
   func traverse(
-    from cursor: SearchCursor, limit: Int, spending budget: inout SearchBudget, enter: (TreeCell) -> Bool,
-    visit: (Entry) -> Bool
+    from cursor: SearchCursor, spending budget: inout SearchBudget, enter: (TreeCell) -> Bool, visit: (Entry) -> Void
   ) -> SearchCursor? {
     let given = budget
     var stack = SearchStack()
     stack.push(Pending(node: 0, cell: .world, squaredChord: 0))
     // At least enough for progress in each call: down to a leaf, and one driver.
-    var work = WithinWork(
-      cells: max(budget.cells, 2 * DriverIndex.deepestLevel), candidates: max(budget.candidates, 1),
-      hits: max(limit, 1))
+    var work = SearchBudget(
+      cells: max(budget.cells, 2 * DriverIndex.deepestLevel), candidates: max(budget.candidates, 1))
     defer {
       budget.cells = max(0, min(given.cells, work.cells))
       budget.candidates = max(0, min(given.candidates, work.candidates))
@@ -115,7 +64,7 @@ extension DriverIndex {
   /// entry may move among the unvisited, but no unvisited one is lost.
   @inline(__always)
   private func scan(
-    _ leaf: Node, oldest: UInt32, _ work: inout WithinWork, _ visit: (Entry) -> Bool
+    _ leaf: Node, oldest: UInt32, _ work: inout SearchBudget, _ visit: (Entry) -> Void
   ) -> UInt32? {
     var left = Int(leaf.count)
     let first = min(left, Int(oldest))
@@ -126,12 +75,12 @@ extension DriverIndex {
       let oldestOfBlock = left - length
       left = min(left, max(first, oldestOfBlock))
       while left > oldestOfBlock {
-        let run = min(left - oldestOfBlock, work.hits, work.candidates)
+        let run = min(left - oldestOfBlock, work.candidates)
         guard run > 0 else { return UInt32(left) }
         work.candidates -= run
         left -= run
         unsafe entries.withRun(from: base + left - oldestOfBlock, count: run) { run in
-          for index in run.indices.reversed() where unsafe visit(run[index]) { work.hits -= 1 }
+          for index in run.indices.reversed() { unsafe visit(run[index]) }
         }
       }
       block = nextBlock[block]
@@ -139,11 +88,4 @@ extension DriverIndex {
     }
     return nil
   }
-}
-
-/// The work left to a within search.
-private struct WithinWork {
-  var cells: Int
-  var candidates: Int
-  var hits: Int
 }

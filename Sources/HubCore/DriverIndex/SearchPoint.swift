@@ -105,12 +105,4 @@ struct TreeCell: BitwiseCopyable {
     let (west, east) = (west, east)
     return box.contains(longitude: west) || box.contains(longitude: east) || west <= box.west && box.west <= east
   }
-
-  /// Whether all of it is in a box. May be false for a cell of half the Earth or more.
-  func isInside(_ box: BoundingBox) -> Bool {
-    guard south >= box.south, north <= box.north else { return false }
-    let (west, east) = (west, east)
-    if box.crossesAntimeridian { return west >= box.west || east <= box.east }
-    return west >= box.west && east <= box.east
-  }
 }

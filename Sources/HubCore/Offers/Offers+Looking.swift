@@ -71,15 +71,14 @@ extension Offers {
       hits = kept
       let point = SearchPoint(pickup)
       var best = BestHits(keeping: hits, limit: wanted, withinMeters: radius)
-      let next = drivers.index.traverse(from: cursor, limit: .max, spending: &budget) { cell in
+      let next = drivers.index.traverse(from: cursor, spending: &budget) { cell in
         point.leastSquaredChord(to: cell) <= best.squaredChordLimit
       } visit: { entry in
         let hit = DriverHit(driver: entry.driver, distanceMeters: point.vector.distance(to: entry.vector))
         guard hit.distanceMeters <= radius, best.wants(hit, hits), fit.accepts(entry.driver, entry.label, drivers),
           !hits.contains(where: { $0.driver == hit.driver })
-        else { return false }
+        else { return }
         best.add(hit, to: &hits)
-        return false
       }
       if let next {
         slab[search].look = .scanning(next, hits)

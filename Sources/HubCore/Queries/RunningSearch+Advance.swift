@@ -90,11 +90,10 @@ extension RunningSearch {
     hits = []
     marks = HitMarks()
     defer { self = running }
-    return index.traverse(from: cursor, limit: .max, spending: &budget) { cell in
+    return index.traverse(from: cursor, spending: &budget) { cell in
       running.mayHave(cell)
     } visit: { entry in
       running.look(at: entry, index, drivers, view)
-      return false
     }
   }
 
