@@ -16,9 +16,6 @@ public struct BoundingBox: Sendable, Hashable, BitwiseCopyable {
   public let north: Double
   public let east: Double
 
-  /// The whole Earth.
-  public static let world = BoundingBox(uncheckedSouth: -90, west: -180, north: 90, east: 180)
-
   /// Nil when a value is not finite or out of range, or south is above north.
   public init?(south: Double, west: Double, north: Double, east: Double) {
     guard south >= -90, south <= north, north <= 90 else { return nil }  // NaN fails too
@@ -82,24 +79,9 @@ public struct BoundingBox: Sendable, Hashable, BitwiseCopyable {
     return longitude == -180 && east == 180 || longitude == 180 && west == -180
   }
 
-  /// Whether the two have at least a point in common.
-  @inlinable public func intersects(_ other: BoundingBox) -> Bool {
-    guard south <= other.north, other.south <= north else { return false }
-    return contains(longitude: other.west) || contains(longitude: other.east) || other.contains(longitude: west)
-  }
-
   /// Its area on the sphere, in square metres.
   public var squareMeters: Double {
     let height = sin(north * radiansPerDegree) - sin(south * radiansPerDegree)
     return earthRadiusMeters * earthRadiusMeters * height * widthDegrees * radiansPerDegree
-  }
-
-  /// Whether every point of the other is in this one.
-  public func contains(_ other: BoundingBox) -> Bool {
-    guard south <= other.south, other.north <= north else { return false }
-    if widthDegrees >= 360 { return true }
-    // One that spans the gap of a wide box, and has both ends in it, goes all the way round from where this one begins.
-    let start = (other.west - west + 360).truncatingRemainder(dividingBy: 360)
-    return contains(longitude: other.west) && contains(longitude: other.east) && start + other.widthDegrees < 360
   }
 }

@@ -40,11 +40,6 @@ extension GeohashCell {
     self.init(uncheckedBits: bits, precision: precision)
   }
 
-  /// The cell with this text; nil when it is empty, longer than 12 characters or has one outside the alphabet.
-  public init?(_ text: some StringProtocol) {
-    self.init(utf8: text.utf8)
-  }
-
   /// The ASCII character at 0 ..< precision of its text; others are a precondition.
   @inlinable public func character(at index: Int) -> UInt8 {
     precondition(index >= 0 && index < precision)

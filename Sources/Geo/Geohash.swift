@@ -76,24 +76,11 @@ public struct GeohashCell: Sendable, Hashable, BitwiseCopyable {
     GeohashCell(coordinate, precision: precision).bits == bits
   }
 
-  /// The cell one character shorter that holds it; nil for a cell of one character.
-  @inlinable public var parent: GeohashCell? { precision > 1 ? ancestor(precision: precision - 1) : nil }
-
   /// The cell of 1…`self.precision` characters that contains it (itself for its own precision; a precondition).
   @inlinable public func ancestor(precision shorter: Int) -> GeohashCell {
     precondition(shorter >= 1 && shorter <= precision)
     return GeohashCell(uncheckedBits: bits >> UInt64(5 * (precision - shorter)), precision: shorter)
   }
-
-  /// One of its 32 children (0…31, in the order of the alphabet); nil for a cell of 12 characters.
-  @inlinable public func child(_ index: Int) -> GeohashCell? {
-    precondition(index >= 0 && index < 32)
-    guard precision < 12 else { return nil }
-    return GeohashCell(uncheckedBits: bits << 5 | UInt64(index), precision: precision + 1)
-  }
-
-  /// Its 32 children in the order of the alphabet; none for a cell of 12 characters.
-  public var children: [GeohashCell] { (0..<32).compactMap { child($0) } }
 }
 
 extension GeohashCell: Comparable {

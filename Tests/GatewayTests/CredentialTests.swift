@@ -3,6 +3,7 @@ import HubCore
 import HubGeo
 import HubHTTP
 import HubMessages
+import HubTestSupport
 import HubTokens
 import Testing
 

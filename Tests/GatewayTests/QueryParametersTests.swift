@@ -4,6 +4,7 @@ import HubCore
 import HubGeo
 import HubHTTP
 import HubMessages
+import HubTestSupport
 import Testing
 
 @testable import HubGateway

@@ -24,29 +24,6 @@ import Testing
     #expect(fiji.contains(at(-17, 180)) && fiji.contains(at(-17, -180)))
     #expect(box(0, 170, 1, 180).contains(at(0.5, -180)) && box(0, -180, 1, -170).contains(at(0.5, 180)))
     #expect(fiji.center == at(-17.5, 179.5))
-    #expect(fiji.intersects(box(-16, -179, 0, 0)) && fiji.intersects(box(-16, 178, 0, 179)))
-    #expect(!fiji.intersects(box(-16, -177, 0, 176)) && !fiji.intersects(box(-14, 177, 0, 179)))
-    #expect(!box(0, -170, 1, 170).contains(box(0, 160, 1, -160)), "175° is in one of them only")
-    #expect(box(0, -180, 1, 170).contains(box(0, 180, 1, -170)) && box(0, 170, 1, 180).contains(box(0, 175, 1, 180)))
-    #expect(fiji.contains(box(-18, 179, -16, -179)) && !fiji.contains(box(-18, -179, -16, 179)))
-  }
-
-  @Test("Intersecting is symmetric and equals having a common point")
-  func intersects() {
-    var random = SplitMix64(seed: 5)
-    func randomBox() -> BoundingBox {
-      let (a, b) = (random.coordinate(), random.coordinate())
-      return box(min(a.latitude, b.latitude), a.longitude, max(a.latitude, b.latitude), b.longitude)
-    }
-    for _ in 0..<2_000 {
-      let (a, b) = (randomBox(), randomBox())
-      #expect(a.intersects(b) == b.intersects(a))
-      if a.contains(b) { #expect(a.intersects(b)) }
-      let corners = [b.south, b.north].flatMap { latitude in [b.west, b.east].map { at(latitude, $0) } }
-      if corners.contains(where: { a.contains($0) }) { #expect(a.intersects(b)) }
-      let place = random.coordinate()
-      if a.contains(place), b.contains(place) { #expect(a.intersects(b)) }
-    }
   }
 
   @Test("The box of a circle has every place of the circle and is not much larger")

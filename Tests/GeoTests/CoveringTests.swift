@@ -5,9 +5,9 @@ import Testing
 @Suite struct CoveringTests {
   /// A precision at which cells are no more than some dozens across the radius.
   private func precision(for radiusMeters: Double) -> Int {
-    for precision in GeohashCell.precisions.reversed()
-    where GeohashCell.sizeMeters(precision: precision, atLatitude: 0).height * 12 > radiusMeters { return precision }
-    return 1
+    GeohashCell.precisions.reversed().first {
+      GeohashCell(bits: 0, precision: $0)!.heightDegrees * 111_195 * 12 > radiusMeters
+    } ?? 1
   }
 
   @Test("A circle's covering has every place of the circle, no cell twice, and none that lies outside")

@@ -66,45 +66,14 @@ import Testing
     #expect(GeohashCell(bits: 0, precision: 13) == nil && GeohashCell(bits: 1 << 60, precision: 12) == nil)
   }
 
-  @Test("Children fill their parent in the order of the texts")
-  func family() throws {
+  @Test("Cells are in the order of their texts, and are in the cells whose texts begin theirs")
+  func order() throws {
     let cell = try #require(GeohashCell("u2ed"))
-    let children = cell.children
-    #expect(children.count == 32 && children.allSatisfy { $0.parent == cell })
+    let children = (0..<32).compactMap { GeohashCell(bits: cell.bits << 5 | $0, precision: 5) }
+    #expect(children.count == 32 && children.allSatisfy { $0.ancestor(precision: 4) == cell })
     #expect(children.map(\.description) == children.map(\.description).sorted())
     #expect(children == children.sorted() && cell < children[0] && children[31] < GeohashCell("u2ee")!)
-    #expect(children.allSatisfy { cell.box.contains($0.box) })
-    #expect(GeohashCell("u")!.parent == nil && GeohashCell("zzzzzzzzzzzz")!.children.isEmpty)
-  }
-
-  @Test("Being neighbours is mutual; the Earth is round; beyond a pole there is nothing")
-  func neighbours() throws {
-    var random = SplitMix64(seed: 9)
-    for _ in 0..<3_000 {
-      let cell = GeohashCell(random.coordinate(), precision: .random(in: 1...12, using: &random))
-      for direction in CompassDirection.allCases {
-        guard let other = cell.neighbour(direction) else {
-          #expect(direction.rowStep > 0 ? cell.box.north == 90 : cell.box.south == -90)
-          continue
-        }
-        #expect(other.neighbour(direction.opposite) == cell && cell.box.intersects(other.box))
-      }
-      #expect(cell.neighbours.count == (cell.box.north == 90 || cell.box.south == -90 ? 5 : 8))
-    }
-    #expect(GeohashCell("z")?.neighbour(.east)?.description == "b")
-    #expect(GeohashCell("8")?.neighbour(.west)?.description == "x")
-    #expect(GeohashCell("u")?.neighbour(.north) == nil && GeohashCell("h")?.neighbour(.southWest) == nil)
-  }
-
-  @Test(
-    "Sizes are those of the usual table",
-    arguments: [
-      (1, 5_009_400.0, 4_992_600.0), (5, 4_900, 4_900), (6, 1_200, 609.4), (8, 38.2, 19), (12, 0.037, 0.0186),
-    ])
-  func sizes(precision: Int, width: Double, height: Double) {
-    let size = GeohashCell.sizeMeters(precision: precision, atLatitude: 0)
-    #expect(abs(size.width / width - 1) < 0.03 && abs(size.height / height - 1) < 0.03)
-    #expect(abs(GeohashCell.sizeMeters(precision: precision, atLatitude: 60).width / size.width - 0.5) < 1e-9)
+    #expect(children.allSatisfy { cell.contains($0.center) })
   }
 
   @Test("Encoding vectors")
@@ -129,19 +98,5 @@ import Testing
       }
     }
     #expect(rows.count == 512)
-  }
-
-  @Test("Neighbour vectors")
-  func neighbourVectors() throws {
-    guard let rows = Vectors.rows("geohash_neighbours.csv") else { return }
-    for row in rows {
-      let cell = try #require(GeohashCell(row[0]))
-      for (direction, expected) in zip(CompassDirection.allCases, row.dropFirst()) {
-        // Some libraries continue over the pole; here nothing is beyond it.
-        guard let neighbour = cell.neighbour(direction) else { continue }
-        #expect(neighbour.description == expected)
-      }
-    }
-    #expect(rows.count == 126)
   }
 }
