@@ -53,8 +53,6 @@ struct FixOrder: Sendable, Equatable {
   /// The number of leaps in a row that end with the held one, and how many of them agree.
   private var leaps: UInt8 = 0
   private var agreeing: UInt8 = 0
-  /// The number of held fixes that were not confirmed, or whose position was refused. Wraps.
-  private(set) var dropped: UInt8 = 0
   /// The length of the held one's leap, in milliseconds.
   private var heldLeap: Float = 0
   /// When the newest arrived, and since when there was no leap (uptime, ns).
@@ -115,7 +113,6 @@ struct FixOrder: Sendable, Equatable {
         return .confirms(held: held)
       }
       self.held = nil
-      countDropped()
     }
     let step = newest.map { FixOrder.excess(from: $0, newestReceived, to: time, uptime) }
     if let ahead = step ?? hubClock.map({ time &- $0 }), ahead > max(leapMilliseconds, longestStep) {
@@ -130,8 +127,6 @@ struct FixOrder: Sendable, Equatable {
     advance(to: time, sent: sent, receivedAt: uptime, stride: step ?? 0)
     return .next
   }
-
-  mutating func countDropped() { dropped &+= 1 }
 
   /// The longest step ahead of the hub's clock that is no leap, in milliseconds.
   private var longestStep: Int64 { Int64(stride) * FixOrder.strides }
@@ -151,7 +146,6 @@ struct FixOrder: Sendable, Equatable {
   mutating func believe(
     _ published: PublishedClock?, newest old: Int64, fix time: Int64, sent: Int64, receivedAt uptime: Int64
   ) {
-    if held != nil { countDropped() }
     held = nil
     steadySince = uptime
     advance(to: time, sent: sent, receivedAt: uptime, stride: 0)

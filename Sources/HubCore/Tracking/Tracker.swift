@@ -71,9 +71,6 @@ public struct Tracker: Sendable {
   /// The filter's stored state; nil before the first fix.
   @inline(__always) var storedMotion: StoredMotion? { filter?.stored }
 
-  /// The number of fixes that were held as a leap in time and never published. Wraps; a hub counts differences.
-  public var heldAndDropped: UInt8 { order.dropped }
-
   /// The timestamp of the newest fix that is in order, or nil before the first.
   public var newest: Timestamp? { order.newest.map { Timestamp(milliseconds: $0) } }
 
@@ -124,12 +121,8 @@ extension Tracker {
     switch (follow(held, receivedAt: uptime, rules), follow(fix, receivedAt: uptime, rules)) {
     case (.used(let first), .used(let second)): return .acceptedTwo(held: first, second)
     case (.used(let first), .refused(let refusal)): return .acceptedHeld(first, refused: refusal)
-    case (.refused, .used(let second)):
-      order.countDropped()
-      return .accepted(second)
-    case (.refused, .refused(let refusal)):
-      order.countDropped()
-      return .refused(refusal)
+    case (.refused, .used(let second)): return .accepted(second)
+    case (.refused, .refused(let refusal)): return .refused(refusal)
     }
   }
 }
