@@ -96,7 +96,7 @@ import Testing
       #expect(received.replacedAgain.isEmpty == (slot == 1), "\(slot)")
       bench.tick(seconds: pause)
     }
-    #expect(bench.hub.drivers.sessions.overlapCount == 0)
+    #expect(bench.hub.drivers.sessions.overlaps.isEmpty)
     _ = bench.connect("d", slot: 5, client: 7)
     #expect(bench.tick(seconds: 4).replacedAgain.isEmpty)
   }
@@ -339,7 +339,7 @@ import Testing
       bench.turn(bench.fix(session, trip: "t\(number)"), bench.batch(session, [bench.measured(bench.clock + 1)]))
     }
     #expect(bench.hub.shownCounters().entries(.channels) == 41)
-    #expect(bench.hub.drivers.countWithFixTimes == 20)
+    #expect(bench.hub.drivers.fixTimes.count == 20)
     for number in 0..<20 { bench.turn(bench.move(.ops, "o", "t\(number)", .cancelled)) }
     for session in sessions { bench.turn(.driverDisconnected(session)) }
     for (loop, handle) in handles { bench.turn(.released(outlet: loop, handle)) }
@@ -348,7 +348,7 @@ import Testing
     #expect(counters.entries(.drivers) == 0 && counters.driversOnline == 0 && counters.entries(.trips) == 0)
     #expect(counters.entries(.channels) == 0 && counters.entries(.events) == 0)
     #expect(bench.hub.drivers.count == 0 && bench.hub.trips.count == 0)
-    #expect(bench.hub.deadlines.count == 0 && bench.hub.drivers.countWithFixTimes == 0)
+    #expect(bench.hub.deadlines.count == 0 && bench.hub.drivers.fixTimes.count == 0)
     #expect(bench.hub.drivers.index.count == 0)
   }
 }

@@ -187,7 +187,7 @@ import Testing
       #expect(again?.duplicates == (name == "d1" ? 1 : 0))
     }
     #expect(bench.hub.counters.hits(.fixTimes) == 2)
-    #expect(bench.hub.drivers.countWithFixTimes == 1)
+    #expect(bench.hub.drivers.fixTimes.count == 1)
   }
 
   @Test("past the limit of times for one driver the oldest are not recognised any more, the newest still are")

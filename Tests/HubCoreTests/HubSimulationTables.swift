@@ -107,7 +107,7 @@ extension Simulation {
     guard counters.entries(.drivers) == 0, counters.driversOnline == 0, counters.entries(.trips) == 0,
       counters.entries(.channels) == 0, counters.entries(.events) == 0, hub.drivers.count == 0, hub.trips.count == 0,
       hub.deadlines.count == 0,
-      hub.drivers.countWithFixTimes == 0, hub.drivers.profiles.count == 0, hub.drivers.index.count == 0,
+      hub.drivers.fixTimes.count == 0, hub.drivers.profiles.count == 0, hub.drivers.index.count == 0,
       hub.fences.count == 0, hub.fences.stays.count == 0, hub.fences.pairs.count == 0,
       hub.fences.table.index.cellCount == 0
     else { throw fail("something is left at the end: \(counters), \(hub.deadlines.count) deadlines") }

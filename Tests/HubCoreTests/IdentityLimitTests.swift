@@ -32,7 +32,8 @@ import Testing
     #expect(refused.errors.last?.message.contains("max-queries-per-ops") == true)
     #expect(bench.hub.counters.hits(ShareLimit.queriesPerIdentity) == 3)
     for _ in 0..<20 { bench.turn() }
-    #expect(bench.hub.searches.isEmpty && bench.hub.searches.askers == 0, "nothing is kept of who was answered")
+    let searches = (bench.hub.searches.bySession.count, bench.hub.searches.byIdentity.count)
+    #expect(bench.hub.searches.isEmpty && searches == (0, 0), "nothing is kept of who was answered")
     #expect(bench.turn((0..<3).map { query(bench, .rider, "r", slot: 60 + $0) }).codes.isEmpty)
   }
 

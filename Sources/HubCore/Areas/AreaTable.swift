@@ -90,7 +90,6 @@ struct AreaTable: ~Copyable {
   var isActive: Bool { cells.count > 0 }
   var count: Int { cells.count }
   var guestCount: Int { guests.count }
-  var watchedCount: Int { cells.count - ending.count }
   /// Read for each fix.
   private(set) var hasWatchers = false
 

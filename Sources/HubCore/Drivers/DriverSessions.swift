@@ -54,7 +54,7 @@ struct DriverSessions {
   /// By outlet and slot: the client of that session (`HubInput.driverConnecting`).
   private var clients: [[UInt32]]
   /// By driver: older sessions of its client, while there are any and for a while after.
-  private var overlaps: [Int32: SessionOverlap] = [:]
+  private(set) var overlaps: [Int32: SessionOverlap] = [:]
   /// By driver: recent replacements of its session by another client's.
   private var replacements: [Int32: ReplacementWindow] = [:]
   /// By driver: the client whose session was closed last for one at another hub, and when (uptime, ns).
@@ -64,9 +64,6 @@ struct DriverSessions {
     drivers = Array(repeating: [], count: outlets)
     clients = Array(repeating: [], count: outlets)
   }
-
-  /// Drivers that have, or recently had, older sessions of their client.
-  var overlapCount: Int { overlaps.count }
 
   private static func cell(ofReplaced driver: Int) -> Int32 { -2 - Int32(driver) }
 

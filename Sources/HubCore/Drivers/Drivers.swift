@@ -20,7 +20,6 @@ struct Drivers: ~Copyable {
   private(set) var onlineCount = 0
   /// The times of fixes of drivers that have sent a batch.
   var fixTimes = Slab<FixTimes>()
-  var countWithFixTimes: Int { fixTimes.count }
   /// Which of their fixes are stored, where there is a journal.
   var marks: StorageMarks
   /// Recent status changes by requests with a key, to recognise repetitions.

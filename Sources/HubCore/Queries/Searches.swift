@@ -9,16 +9,14 @@ struct Searches {
   /// Running ones, the next one first.
   private var boxes: [SearchBox] = []
   /// The number of running ones by session; counting them for each new one would take as long as a turn.
-  private var bySession: [SessionRef: Int] = [:]
+  private(set) var bySession: [SessionRef: Int] = [:]
   /// By identity, over all its sessions (`Actor.hashValue`).
-  private var byIdentity: [UInt64: Int] = [:]
+  private(set) var byIdentity: [UInt64: Int] = [:]
   /// The number of searches so far.
   private(set) var begun: UInt64 = 0
 
   var count: Int { boxes.count }
   var isEmpty: Bool { boxes.isEmpty }
-  /// Sessions and identities with running searches.
-  var askers: Int { bySession.count + byIdentity.count }
 
   /// Throws at a limit of running queries.
   private func checkRoom(
