@@ -58,7 +58,7 @@ struct ServeOptions: Sendable {
     Setting("cluster", \.cluster, .text, "FILE", "be one of several hubs, as this file says: protocol/cluster.md"),
     Setting("webhooks", \.webhooks, .text, "FILE", "deliver events as this file says: protocol/webhooks.md").live,
     Setting(
-      "webhook-allow", "URL", "receivers that ops may set over HTTP begin so; addresses inside: a block",
+      "webhook-allow", "URL", "prefixes of URLs, or blocks of inside addresses, that webhooks set over HTTP may name",
       mustBe: "https://, the beginning of a URL, or a block such as 10.0.0.0/8", repeats: true
     ) { $0.server.webhookReceivers.allow($1) },
     Setting(

@@ -29,7 +29,7 @@ extension ServeOptions {
     Setting("revoked", \.revoked, .text, "FILE", "refuse tokens whose jti or sub is a line of this file"),
     Setting(
       "grant-grace", \.server.timings.tripGrace, .number(0...3600), "SECONDS",
-      "an ended trip's positions continue so long, then nobody else sees it"),
+      "how long a trip's followers see its positions after its end"),
     Setting(
       "device-interval", \.server.timings.deviceInterval, .number(1...86_400), "SECONDS",
       "how seldom phone apps may send that post in their own formats, before their driver is offline"),

@@ -61,6 +61,16 @@ import Testing
     try DocumentTable(name: "settings", rows: [columns] + rows).check()
   }
 
+  @Test("the settings that change at a reload are those of the code")
+  func liveSettings() throws {
+    let live = ServeOptions.settings.filter(\.isLive).map { "`\($0.name)`" }.joined(separator: ", ")
+    let rows = [
+      ["change at once", live, "`event=reloaded changed=…`"],
+      ["need a restart", "all others", "`event=needs_restart settings=…`"],
+    ]
+    try DocumentTable(name: "reload", rows: [["what", "settings", "the log says"]] + rows).check()
+  }
+
   @Test("the operators' limits that have no setting are those of the code")
   func limits() throws {
     let (limits, offers) = (Limits(), HubLimits().offersPerIdentity)
