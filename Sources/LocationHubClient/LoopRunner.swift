@@ -33,8 +33,23 @@
 
     func end() { _ = mailbox.append(nil) }
 
+    /// Sends a request outside the socket, on a thread of its own, since there are few.
     func send(_ request: SideRequest, _ answer: @Sendable @escaping (Result<SideAnswer, HubError>) -> Void) {
-      LoopRequest.send(request, trusting: trust, answer: answer)
+      let trust = trust
+      do throws(SystemError) {
+        _ = try startThread(name: "hub-request") {
+          do throws(HTTPExchangeError) {
+            let (status, body) = try HTTPExchange.run(
+              request.bytes, to: request.hub, trusting: trust, seconds: request.seconds,
+              bodyBytes: LoopRunner.answerBytes, limits: LoopRunner.loopLimits)
+            answer(.success(SideAnswer(status: status, body: body)))
+          } catch {
+            answer(.failure(HubError(.unreachable, "\(request.hub): \(error)", retry: .later(after: nil))))
+          }
+        }
+      } catch {
+        answer(.failure(HubError(.unreachable, "a thread: \(error)", retry: .later(after: nil))))
+      }
     }
   }
 

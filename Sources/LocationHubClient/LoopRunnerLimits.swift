@@ -17,10 +17,8 @@
       limits.arenaKeepBytes = 64 * 1024
       return limits
     }
-  }
 
-  extension LoopRequest {
-    /// Bytes of an answer's body. Past it the question fails.
+    /// Bytes of an answer's body to a request outside the socket. Past it the request fails.
     static let answerBytes = 64 * 1024
   }
 #endif

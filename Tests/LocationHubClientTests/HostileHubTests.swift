@@ -5,7 +5,6 @@ import HubBytes
 import HubGeo
 import HubMessages
 import HubTestSupport
-import HubTransport
 import HubWebSocket
 import Testing
 
@@ -156,26 +155,6 @@ import Testing
       hub: try HubURL("ws://127.0.0.1:1"), method: "POST", target: "/v1", authorization: "Bearer a\r\nX-Other: b",
       body: [], seconds: 1)
     #expect(String(decoding: request.bytes, as: UTF8.self).contains("\r\nAuthorization: Bearer a  X-Other: b\r\n"))
-  }
-
-  @Test("a request goes to the next address where one does not answer")
-  func silentAddress() async throws {
-    let silent = try EventLoop()
-    // Its queue of connections is never looked at, so nobody begins TLS.
-    let first = try silent.listen(try #require(SocketAddress(host: "127.0.0.1", port: 0)))
-    let nobody = try #require(SocketAddress(host: "127.0.0.1", port: 1))
-    let request = SideRequest(
-      hub: try HubURL("wss://hub.example"), method: "GET", target: "/v1", authorization: nil, body: [], seconds: 4)
-    let outcome = await withCheckedContinuation { continuation in
-      LoopRequest.send(request, trusting: .system) { _ in
-        .success([first, nobody])
-      } answer: {
-        continuation.resume(returning: $0)
-      }
-    }
-    guard case .failure(let error) = outcome else { return #expect(Bool(false)) }
-    #expect(error.explanation.contains("connectFailed"), "\(error)")
-    withExtendedLifetime(silent) {}
   }
 
   /// Something of it is changed, cut off, doubled or taken from another message.

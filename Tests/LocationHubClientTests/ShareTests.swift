@@ -127,7 +127,7 @@ import Testing
     "what answers instead of a hub is named, and nothing waits for it",
     arguments: [
       (nil, "no answer within"),
-      ("HTTP/1.1 201 Created\r\nContent-Length: 99999\r\n\r\n", "no HTTP"),
+      ("HTTP/1.1 201 Created\r\nContent-Length: 99999\r\n\r\n", "answers more"),
       ("HTTP/1.1 201 Created\r\nContent-Length: 20\r\n\r\n", "no answer within"),
       ("HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\n{}", "something else"),
       ("HTTP/1.1 502 Bad Gateway\r\nContent-Length: 4\r\n\r\noops", "HTTP 502"),
