@@ -89,7 +89,7 @@ let package = Package(
 
     // The client: its state machine, which runs on Apple systems, too; our own transport for it; and the product.
     hub("ClientCore", ["HubWebSocket", "HubHTTP", "HubMessages", "HubGeo", "HubBytes"]),
-    hub("ClientLoop", ["HubClientCore", "HubTransport", "HubSystem", "HubWebSocket", "HubHTTP", "HubMessages", "HubBytes"]),
+    hub("ClientLoop", ["HubClientCore", "HubTransport", "HubSystem", "HubHTTP", "HubMessages", "HubBytes"]),
     .target(
       name: "LocationHubClient",
       dependencies: [
@@ -104,8 +104,7 @@ let package = Package(
       dependencies: [
         "HubBackplane", "HubCluster", "HubWebhooks",
         "HubCommandLine", "HubGateway", "HubPages", "HubRuntime", "HubCore", "HubJournal", "HubClientLoop",
-        "HubSimulation", "HubTiles", "HubTokens", "HubTransport", "HubSystem", "HubWebSocket", "HubMessages", "HubGeo",
-        "HubBytes",
+        "HubSimulation", "HubTiles", "HubTokens", "HubTransport", "HubSystem", "HubMessages", "HubGeo", "HubBytes",
       ], plugins: ["HubEmbedBuild"]),
     .plugin(name: "HubEmbedBuild", capability: .buildTool(), path: "Sources/EmbedBuild"),
 

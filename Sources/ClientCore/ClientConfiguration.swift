@@ -30,4 +30,7 @@ public struct ClientConfiguration: Sendable {
     self.url = url
     self.token = token
   }
+
+  /// Offers compression without contexts, for which all clients of a loop share one compressor.
+  public mutating func offerCompression() { compression = .withoutContexts }
 }

@@ -9,7 +9,7 @@
 import HubBytes
 import HubHTTP
 public import HubMessages
-public import HubWebSocket
+import HubWebSocket
 
 /// A client over all its connections. Not thread-safe: only its driver uses it.
 public final class ClientSession {
@@ -60,7 +60,7 @@ public final class ClientSession {
   /// The negotiated form of messages; of the last connection.
   public internal(set) var form: MessageForm
 
-  /// The compressor shared by all clients of a loop that keep no contexts.
+  /// Shared by all clients of a loop that keep no contexts; nil until one of them offers compression.
   let sharedCompression: MessageCompression?
   var limits: ClientLimits { configuration.limits }
   var token: String?
@@ -79,10 +79,10 @@ public final class ClientSession {
   /// Selects the fixes to send, if configured.
   var gate = SamplingGate()
 
-  /// `sharing`: the compressor for many clients of one thread without contexts; without it each has its own.
-  public init(_ configuration: ClientConfiguration, sharing sharedCompression: MessageCompression? = nil) {
+  /// `other`: the session that was created before on the same thread, whose compressor it shares.
+  public init(_ configuration: ClientConfiguration, sharingWith other: ClientSession? = nil) {
     self.configuration = configuration
-    self.sharedCompression = sharedCompression
+    sharedCompression = other?.sharedCompression ?? (configuration.compression == nil ? nil : .shared())
     token = configuration.token
     form = .json(configuration.url.time)
     renewal = configuration.tokens.map { TokenRenewal($0) }

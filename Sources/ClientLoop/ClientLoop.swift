@@ -7,7 +7,6 @@ import HubBytes
 public import HubMessages
 public import HubSystem
 public import HubTransport
-import HubWebSocket
 
 /// Identifies a client of one loop; never reused.
 public struct ClientID: Hashable, Sendable {
@@ -88,8 +87,6 @@ public final class ClientLoop {
   /// Running look-ups of host names.
   var lookupsUnderWay = 0
   lazy var names = NameResolver(capacity: ClientLoop.maximumLookups, waking: loop.waker)
-  /// Created with the first client that offers compression.
-  private var sharedCompression: MessageCompression?
 
   /// Throws where the kernel has no descriptor for the loop.
   public init(
@@ -135,8 +132,7 @@ public final class ClientLoop {
   public func add(
     _ configuration: ClientConfiguration, from local: SocketAddress? = nil, after seconds: Double? = 0
   ) -> ClientID {
-    if configuration.compression != nil, sharedCompression == nil { sharedCompression = .shared() }
-    let session = ClientSession(configuration, sharing: sharedCompression)
+    let session = ClientSession(configuration, sharingWith: clients.last?.session)
     let id = ClientID(index: clients.count)
     let url = configuration.url
     let tls = url.isSecure ? TLSPeer(trust, name: url.host) : nil

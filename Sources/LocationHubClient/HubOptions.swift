@@ -1,7 +1,6 @@
 // Options that rarely need a change.
 public import HubClientCore
 public import HubMessages
-import HubWebSocket
 
 #if !canImport(Darwin)
   package import HubSystem
@@ -43,7 +42,7 @@ public struct HubOptions: Sendable {
       configuration.limits.queuedMessages = max(limits.queuedMessages, HubEngine.queuedMessages)
       configuration.limits.queuedBytes = max(limits.queuedBytes, HubEngine.queuedBytes)
       configuration.seed = seed
-      if compresses { configuration.compression = .withoutContexts }
+      if compresses { configuration.offerCompression() }
       return configuration
     } catch {
       throw HubError(error)

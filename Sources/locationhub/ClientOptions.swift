@@ -5,7 +5,6 @@ import HubCommandLine
 import HubMessages
 import HubSystem
 import HubTransport
-import HubWebSocket
 
 struct ClientOptions {
   static let options = [
@@ -66,18 +65,17 @@ struct ClientOptions {
 
   /// For the program's `number`th client, with this role and id. A token, or a credential in the URL, wins over
   /// development credentials.
-  func configuration(_ role: HubMessages.Role, _ id: Identifier, number: Int = 0) throws(CommandError)
-    -> ClientConfiguration
-  {
+  func configuration(
+    _ role: Role, _ id: Identifier, number: Int = 0
+  ) throws(CommandError) -> ClientConfiguration {
     var configuration = try credentials(role, id, number)
-    // Without contexts: all clients of the process share one compressor.
-    if compression { configuration.compression = .withoutContexts }
+    if compression { configuration.offerCompression() }
     configuration.codec = codec
     return configuration
   }
 
   private func credentials(
-    _ role: HubMessages.Role, _ id: Identifier, _ number: Int
+    _ role: Role, _ id: Identifier, _ number: Int
   ) throws(CommandError) -> ClientConfiguration {
     if let tokenFile {
       var configuration = ClientConfiguration(url: url)
