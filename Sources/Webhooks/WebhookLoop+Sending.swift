@@ -5,7 +5,6 @@ import HubJournal
 import HubMessages
 import HubRuntime
 import HubSystem
-import HubTokens
 import HubTransport
 
 extension WebhookLoop {
@@ -23,34 +22,12 @@ extension WebhookLoop {
 
   /// Sends a finished body.
   func begin(_ subject: Attempt.Subject, _ id: String, _ body: [UInt8], _ webhook: Webhook, _ now: Moment) {
-    let request: [UInt8]
-    do throws(KeyError) {
-      request = try self.request(id, body, webhook.endpoint, now)
-    } catch {
-      preconditionFailure("the signer's keys were tried: \(error)")
-    }
+    let endpoint = webhook.endpoint
+    let request = endpoint.signer.post(
+      body, "application/json", to: endpoint.url, id: id, timestamp: now.timestamp, userAgent: userAgent)
     let attempt = Attempt(subject, id: id, request: request, began: now.uptime)
     webhook.attempts.append(attempt)
     send(attempt, webhook, now)
-  }
-
-  private func request(
-    _ id: String, _ body: [UInt8], _ endpoint: WebhookEndpoint, _ now: Moment
-  ) throws(KeyError) -> [UInt8] {
-    let signatures = try endpoint.signer.signatures(id: id, timestamp: now.timestamp, body: body)
-    let head = """
-      POST \(endpoint.url.target) HTTP/1.1\r
-      Host: \(endpoint.url.authority)\r
-      User-Agent: \(userAgent)\r
-      Content-Type: application/json\r
-      Content-Length: \(body.count)\r
-      webhook-id: \(id)\r
-      webhook-timestamp: \(now.timestamp.wholeSecond.milliseconds / 1000)\r
-      webhook-signature: \(signatures)\r
-      \r
-
-      """
-    return Array(head.utf8) + body
   }
 
   /// Sends over an idle connection, or makes a new one.

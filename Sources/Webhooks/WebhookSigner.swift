@@ -60,4 +60,27 @@ public struct WebhookSigner: Sendable {
     }
     return texts.joined(separator: " ")
   }
+
+  /// A signed request with a body of this type.
+  func post(
+    _ body: [UInt8], _ type: StaticString, to url: WebhookURL, id: String, timestamp: Timestamp, userAgent: String
+  ) -> [UInt8] {
+    do throws(KeyError) {
+      let head = """
+        POST \(url.target) HTTP/1.1\r
+        Host: \(url.authority)\r
+        User-Agent: \(userAgent)\r
+        Content-Type: \(type)\r
+        Content-Length: \(body.count)\r
+        webhook-id: \(id)\r
+        webhook-timestamp: \(timestamp.wholeSecond.milliseconds / 1000)\r
+        webhook-signature: \(try signatures(id: id, timestamp: timestamp, body: body))\r
+        \r
+
+        """
+      return Array(head.utf8) + body
+    } catch {
+      preconditionFailure("the signer's keys were tried: \(error)")
+    }
+  }
 }

@@ -3,7 +3,6 @@
 import HubBytes
 import HubHTTP
 import HubMessages
-import HubTokens
 
 final class BatchSink: StreamSink {
   private let url: WebhookURL
@@ -73,25 +72,9 @@ final class BatchSink: StreamSink {
 
   private func post(_ body: [UInt8], _ id: String, _ now: Moment) {
     (isBusy, response) = (true, ReplyReader())
-    do throws(KeyError) {
-      let signatures = try signer.signatures(id: id, timestamp: now.timestamp, body: body)
-      output.append(
-        utf8: """
-          POST \(url.target) HTTP/1.1\r
-          Host: \(url.authority)\r
-          User-Agent: \(userAgent)\r
-          Content-Type: application/x-ndjson\r
-          Content-Length: \(body.count)\r
-          webhook-id: \(id)\r
-          webhook-timestamp: \(now.timestamp.wholeSecond.milliseconds / 1000)\r
-          webhook-signature: \(signatures)\r
-          \r
-
-          """)
-      output.append(body)
-    } catch {
-      preconditionFailure("the signer's keys were tried: \(error)")
-    }
+    output.append(
+      signer.post(
+        body, "application/x-ndjson", to: url, id: id, timestamp: now.timestamp, userAgent: userAgent))
   }
 
   /// A line for each event: a webhook's body, with the event's id before the other members.
