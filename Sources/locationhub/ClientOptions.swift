@@ -46,8 +46,7 @@ struct ClientOptions {
   static func trust(_ arguments: Arguments, _ url: HubURL) throws(CommandError) -> TLSClient {
     guard let file = arguments.string("ca") else { return .system }
     guard url.isSecure else { throw .usage("--ca is about TLS, and the URL is \(url)") }
-    let text = try readBytes(file)
-    do throws(TLSError) { return try TLSClient(trusting: text) } catch { throw .failed("cannot use \(file): \(error)") }
+    return try readTrust(file)
   }
 
   /// Clients of this program, on a loop of their own.
@@ -161,6 +160,12 @@ struct ConnectionReport {
   }
 
   static func say(_ text: String) { StandardStream.error.write("locationhub: \(text)\n") }
+}
+
+/// The trust in the certificates of a file.
+func readTrust(_ file: String) throws(CommandError) -> TLSClient {
+  let text = try readBytes(file)
+  do throws(TLSError) { return try TLSClient(trusting: text) } catch { throw .failed("cannot use \(file): \(error)") }
 }
 
 /// A number with so many decimals, rounded.

@@ -21,21 +21,33 @@ struct ReloadedSettings {
   /// Reads all that a start reads, if there is a settings file.
   mutating func reload(_ server: Server) {
     guard arguments.isGiven("config") || atStart.given?.isGiven("config") == true else { return }
-    let new: ServeOptions
-    do throws(CommandError) { new = try ServeOptions(arguments) } catch {
-      server.noteReload(.settings, isSuccessful: false)
-      return server.log(.error, "reload_failed", ["what": "settings", "reason": "\(error)"])
+    var changed: [Setting<ServeOptions>] = []
+    let isRead = server.reload(.settings) { () throws(CommandError) in
+      let new = try ServeOptions(arguments)
+      changed = new.changes(since: current).filter(\.isLive)
+      if !changed.isEmpty { server.apply(new.server) }
+      current = new
     }
-    let changed = new.changes(since: current).filter(\.isLive)
-    let waiting = new.changes(since: atStart).filter { !$0.isLive }
-    if !changed.isEmpty { server.apply(new.server) }
-    current = new
-    server.noteReload(.settings, isSuccessful: true)
+    guard isRead else { return }
     server.log(
       .info, "reloaded", ["changed": changed.isEmpty ? "nothing" : changed.map(\.name).joined(separator: ",")])
+    let waiting = current.changes(since: atStart).filter { !$0.isLive }
     if !waiting.isEmpty {
       server.log(.warning, "needs_restart", ["settings": waiting.map(\.name).joined(separator: ",")])
     }
+  }
+}
+
+extension Server {
+  /// Reloads something by `body`; false where that failed, which is counted and logged, and must have changed nothing.
+  func reload(_ what: Reloadable, _ body: () throws(CommandError) -> Void) -> Bool {
+    do throws(CommandError) { try body() } catch {
+      noteReload(what, isSuccessful: false)
+      log(.error, "reload_failed", ["what": "\(what)", "reason": "\(error)"])
+      return false
+    }
+    noteReload(what, isSuccessful: true)
+    return true
   }
 }
 

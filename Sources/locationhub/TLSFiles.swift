@@ -84,15 +84,10 @@ struct TLSFiles {
     }
   }
 
-  /// Reloads the files. Invalid ones change nothing: the hub continues with its present ones, and logs that.
+  /// Reloads the files. Invalid ones change nothing: the hub continues with its present ones.
   func reload(_ tls: TLSServer, _ server: Server) {
-    do throws(CommandError) {
-      try replace(tls)
-      server.noteReload(.tls, isSuccessful: true)
+    if server.reload(.tls, { () throws(CommandError) in try replace(tls) }) {
       server.log(.info, "tls_reloaded", ["certificate": pairs.map(\.certificate).joined(separator: ",")])
-    } catch {
-      server.noteReload(.tls, isSuccessful: false)
-      server.log(.error, "tls_reload_failed", ["reason": "\(error)"])
     }
   }
 

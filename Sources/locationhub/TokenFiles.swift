@@ -100,14 +100,10 @@ extension ServeOptions {
     return key
   }
 
-  /// Reloads the files. An invalid one changes nothing: the hub continues with its present one, and logs that.
+  /// Reloads the files. An invalid one changes nothing: the hub continues with its present one.
   func reloadTokens(_ server: Server) {
-    do throws(CommandError) {
+    _ = server.reload(.tokens) { () throws(CommandError) in
       if let access = try tokenAccess() { server.replaceTokens(access) }
-      server.noteReload(.tokens, isSuccessful: true)
-    } catch {
-      server.noteReload(.tokens, isSuccessful: false)
-      server.log(.error, "reload_failed", ["reason": "\(error)"])
     }
   }
 }

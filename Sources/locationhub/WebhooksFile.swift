@@ -141,29 +141,19 @@ struct WebhooksFile: Sendable {
     }
   }
 
-  func trust() throws(CommandError) -> TLSClient {
-    guard let ca else { return .system }
-    let text = try readBytes(ca)
-    do throws(TLSError) { return try TLSClient(trusting: text) } catch {
-      throw .failed("cannot use \(ca): \(error)")
-    }
-  }
+  func trust() throws(CommandError) -> TLSClient { try ca.map(readTrust) ?? .system }
 }
 
 extension ServeOptions {
   /// Reloads the file, where one is set now, or was `before`. An invalid one changes nothing: the hub continues with
-  /// its present webhooks, and logs that.
+  /// its present webhooks.
   func reloadWebhooks(_ server: Server, before: String?) {
     guard webhooks != nil || before != nil else { return }
-    do throws(CommandError) {
+    _ = server.reload(.webhooks) { () throws(CommandError) in
       let deliveries = try webhooks.map { (file) throws(CommandError) in try WebhooksFile.read(file) } ?? Deliveries()
       guard server.replaceDeliveries(deliveries) else {
         throw .failed("the hub was started without a journal, from which events are delivered: restart it")
       }
-      server.noteReload(.webhooks, isSuccessful: true)
-    } catch {
-      server.noteReload(.webhooks, isSuccessful: false)
-      server.log(.error, "reload_failed", ["what": "webhooks", "reason": "\(error)"])
     }
   }
 }

@@ -212,7 +212,7 @@ extension EndToEnd.TLS {
 
     try files.replace(([], Array("no key".utf8)))
     hub.send(signal: SIGHUP)
-    try hub.waitForError("event=tls_reload_failed")
+    try hub.waitForError("event=reload_failed what=tls")
     #expect(try SecureConnection(port: hub.port).isCertified(for: "one.example"))
 
     try files.replace(authority.issue(for: ["two.example"]))
