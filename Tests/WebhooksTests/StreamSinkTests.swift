@@ -64,7 +64,8 @@ func position(_ driver: String, _ number: UInt64 = 1) -> PublishedPosition {
     let messages = [streamMessage(5, trip: 1), streamMessage(6, trip: 2)]
     sink.send(messages, now)
     let text = sink.taken()
-    #expect(text.contains("EVALSHA\r\n$3\r\nabc\r\n$1\r\n2\r\n$18\r\nlocationhub:events\r\n$18\r\nlocationhub:places"))
+    let keys = "$18\r\nlocationhub:events\r\n$20\r\nlocationhub:progress"
+    #expect(text.contains("EVALSHA\r\n$3\r\nabc\r\n$1\r\n2\r\n\(keys)"))
     #expect(text.contains("\r\ne1 orders\r\n$4\r\n5000\r\n$30\r\n000000000000000000050000000000\r\n"))
     #expect(text.contains("\r\nevt_e1_6_0\r\n$7\r\ntrip.T2\r\n$24\r\nnotification.fence_enter\r\n"))
     #expect(sink.say(":1\r\n").events == [.stored(messages.map(\.position), repeats: 1)])

@@ -111,7 +111,7 @@ final class RedisSink: StreamSink {
       for text in [message.id, message.source, message.kind] { arguments.append(Array(text.utf8)) }
       arguments.append(message.payload)
     }
-    let keys = ["events", "places"].map { Array("\(endpoint.prefix):\($0)".utf8) }
+    let keys = ["events", "progress"].map { Array("\(endpoint.prefix):\($0)".utf8) }
     if !connection.submit(.script(0, keys: keys, arguments: arguments), ticket: ticket, now: now.uptime) {
       events.append(.failed("it does not take what is sent"))
     }
