@@ -47,7 +47,7 @@ struct Asking {
   /// A hub has answered. Gives the question where that was the last one.
   private mutating func add(_ answer: Found.Answer, of token: UInt64, from hub: Int) -> Pending? {
     guard pending[token]?.waitsFor.remove(hub) != nil else { return nil }
-    pending[token]?.take(answer, isOwn: hub == Ask.ownHub)
+    pending[token]?.take(answer: answer, isOwn: hub == Ask.ownHub)
     return pending[token]?.isDone == true ? pending.finish(token) : nil
   }
 
@@ -113,7 +113,7 @@ struct Found {
 }
 
 extension Asking.Pending {
-  fileprivate mutating func take(_ answer: Found.Answer, isOwn: Bool) {
+  fileprivate mutating func take(answer: Found.Answer, isOwn: Bool) {
     switch answer {
     case .nothing: break
     case .result(.drivers(let list)):
@@ -121,7 +121,7 @@ extension Asking.Pending {
     case .result(.driver(let report)):
       if found.driver.map({ report.isNewer(than: $0) }) ?? true { found.driver = report }
     case .result(.trip(let report)): found.trip = report
-    case .page(let page): found.page.take(page)
+    case .page(let page): found.page.take(page: page)
     // This hub's refusal has priority: it may have known a trip that is forgotten.
     case .refused(let error): if isOwn || found.refusal == nil { found.refusal = error }
     }
@@ -209,11 +209,11 @@ extension Asking {
 
   mutating func take(question reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
     let token = try reader.varint()
-    take(try reader.question(SessionRef(outlet: context.outlet, slot: 0, generation: 0)), token, from: index)
+    take(asked: try reader.question(SessionRef(outlet: context.outlet, slot: 0, generation: 0)), token, from: index)
   }
 
   /// A peer asks.
-  mutating func take(_ question: FleetQuestion, _ token: UInt64, from index: Int) {
+  mutating func take(asked question: FleetQuestion, _ token: UInt64, from index: Int) {
     if !put(question, of: index, token) { reply(index, .refused(.cannotAsk), token) }
   }
 
@@ -232,7 +232,7 @@ extension Asking {
 
   /// Answers the asker, a peer or this hub itself.
   mutating func reply(_ peer: Int, _ answer: Found.Answer, _ token: UInt64) {
-    guard peer != Ask.ownHub else { return take(answer, of: token, from: peer) }
+    guard peer != Ask.ownHub else { return take(answer: answer, of: token, from: peer) }
     if case .page(let page) = answer {
       let most = context.limits.listedBytes
       return context.peers[peer].append(.listed) { $0.append(page, token: token, atMost: most, at: context.time) }
@@ -251,15 +251,15 @@ extension Asking {
 
   mutating func take(found reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
     let token = try reader.varint()
-    guard !reader.isAtEnd else { return take(.nothing, of: token, from: index) }
+    guard !reader.isAtEnd else { return take(answer: .nothing, of: token, from: index) }
     switch try reader.message(&context.peers[index].reader) {
-    case .reply(.result(let reply))?: take(.result(reply.result), of: token, from: index)
-    case .reply(.error(let error))?: take(.refused(error), of: token, from: index)
+    case .reply(.result(let reply))?: take(answer: .result(reply.result), of: token, from: index)
+    case .reply(.error(let error))?: take(answer: .refused(error), of: token, from: index)
     case .reply, .publication, .unknown, nil: throw .message
     }
   }
 
-  mutating func take(_ answer: Found.Answer, of token: UInt64, from hub: Int) {
+  mutating func take(answer: Found.Answer, of token: UInt64, from hub: Int) {
     if let done = add(answer, of: token, from: hub) { finish(done) }
   }
 

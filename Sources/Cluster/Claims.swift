@@ -202,7 +202,7 @@ struct Claims {
     for channel in part where owned[channel]?.isClaimed == true { enqueue(channel) }
   }
 
-  mutating func take(_ answer: LedgerAnswer, of channel: Channel) {
+  mutating func take(claimed answer: LedgerAnswer, _ channel: Channel) {
     guard var known = owned[channel] else { return }
     known.isUnderWay = false
     owned[channel] = known

@@ -136,8 +136,8 @@ public final class ClusterLoop: EventLoopDelegate {
     node.begin(now: now)
     bus.takeEvents(into: &busEvents)
     ledger.takeEvents(into: &ledgerEvents)
-    for event in busEvents { node.take(event) }
-    for event in ledgerEvents { node.take(event) }
+    for event in busEvents { node.take(bus: event) }
+    for event in ledgerEvents { node.take(ledger: event) }
     busEvents.removeAll(keepingCapacity: true)
     ledgerEvents.removeAll(keepingCapacity: true)
     exchange(now)
@@ -167,7 +167,7 @@ public final class ClusterLoop: EventLoopDelegate {
   private func exchange(_ now: Moment) {
     for _ in 0..<4 {
       let isTaken = hub.exchange(&node.inputs, into: &outputs, now: now)
-      node.take(outputs)
+      node.take(outputs: outputs)
       outputs.removeAll()
       if !isTaken || node.inputs.isEmpty { return }
     }

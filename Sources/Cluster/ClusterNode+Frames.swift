@@ -8,7 +8,7 @@ extension ClusterNode {
   // MARK: The bus
 
   /// Handles an event of the bus. A frame that is broken, forged or of a foreign version is counted and dropped.
-  public mutating func take(_ event: BusEvent) {
+  public mutating func take(bus event: BusEvent) {
     switch event {
     case .up(let node): context.notices.append(.busUp(node))
     case .down(let node, let reason): context.notices.append(.busDown(node, reason: reason))
@@ -55,7 +55,7 @@ extension ClusterNode {
     while !reader.isAtEnd {
       do throws(ClusterFrameError) {
         let record = try reader.record()
-        do throws(ClusterFrameError) { try take(record, from: index) } catch {
+        do throws(ClusterFrameError) { try take(record: record, from: index) } catch {
           // What one client asks, or is answered, must not cost others theirs: it is asked again, or goes without.
           if !ClusterRecordKind.ofClients.contains(record.kind) { hasHole = true }
           unreadable = error
@@ -104,7 +104,7 @@ extension ClusterNode {
     following.checksWaiting = true
   }
 
-  private mutating func take(_ record: FrameRecord, from index: Int) throws(ClusterFrameError) {
+  private mutating func take(record: FrameRecord, from index: Int) throws(ClusterFrameError) {
     let peer = context.peers[index]
     var reader = ClusterFrameReader(record.body)
     if record.kind != .publication { context.handOverPositions() }
@@ -126,7 +126,7 @@ extension ClusterNode {
       askLedger()
       peer.wantsRestart = true
       revoking.announce(to: index)
-    case .subscribed: take(try OwnerAnswer(&reader, from: peer), from: index)
+    case .subscribed: take(owner: try OwnerAnswer(&reader, from: peer), from: index)
     case .refused: try following.take(refused: &reader, from: index)
     case .notHere: try following.take(notHere: &reader, from: index)
     case .publication: try take(publication: &reader, from: index)
@@ -173,24 +173,26 @@ extension ClusterNode {
   private func notify(_ input: ClusterInput) { context.inputs.append(.cluster(input)) }
 
   /// The owner of a channel has answered.
-  private mutating func take(_ answer: OwnerAnswer, from index: Int) {
+  private mutating func take(owner answer: OwnerAnswer, from index: Int) {
     switch answer.answer.channel {
     case .fleet: feeds.beginFleet(of: index)
     case .trips:
-      switch trips.take(answer, from: index) {
+      switch trips.take(owner: answer, from: index) {
       case .own: break
-      case .counted: following.take(answer, from: index)
+      case .counted: following.take(owner: answer, from: index)
       case .unwanted: following.takeMoved(.trips, from: index, isNews: false)
       }
     case .trip, .driver, .raw, .fence, .area, .nearby, .box, .counts, .countsBlock, .stats:
-      following.take(answer, from: index)
+      following.take(owner: answer, from: index)
     }
   }
 
   private mutating func take(publication reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
     let message: ServerMessage?
     do throws(ClusterFrameError) {
-      if let position = try reader.position(&context.peers[index].reader) { return take(position, from: index) }
+      if let position = try reader.position(&context.peers[index].reader) {
+        return take(position: position, from: index)
+      }
       message = try reader.message(&context.peers[index].reader)
     } catch {
       return  // of a channel that is not followed any more: its last states may come behind that
@@ -198,34 +200,34 @@ extension ClusterNode {
     guard case .publication(let publication)? = message else { return }
     switch publication.channel {
     case .fleet: break  // it has positions alone
-    case .trips where context.tripCounter == .here: trips.take(publication, from: context.peers[index])
+    case .trips where context.tripCounter == .here: trips.take(event: publication, from: context.peers[index])
     case .trip, .driver, .raw, .fence, .area, .nearby, .box, .counts, .countsBlock, .trips, .stats:
-      following.take(publication, from: index)
+      following.take(publication: publication, from: index)
     }
   }
 
-  private mutating func take(_ position: PublishedPosition, from index: Int) {
+  private mutating func take(position: PublishedPosition, from index: Int) {
     if position.channel == .fleet {
       feeds.relayFleet(position, from: index)
     } else {
-      following.take(position, from: index)
+      following.take(position: position, from: index)
     }
   }
 
   // MARK: The hub
 
   /// What the hub has for other hubs.
-  public mutating func take(_ outputs: borrowing HubOutputs) {
+  public mutating func take(outputs: borrowing HubOutputs) {
     var cursor = HubOutputs.Cursor()
     while let step = outputs.next(&cursor) {
       switch step {
       case .common(let index): publish(outputs[common: index])
-      case .rare(let index): take(outputs[rare: index])
+      case .rare(let index): take(output: outputs[rare: index])
       }
     }
   }
 
-  private mutating func take(_ output: HubOutput) {
+  private mutating func take(output: HubOutput) {
     switch output {
     case .delivery(let delivery):
       if let position = PositionDelivery(delivery) { publish(position) } else { interest.publish(delivery) }
@@ -239,7 +241,7 @@ extension ClusterNode {
     case .channelEnded(let handle, let channel, let reason): interest.end(handle, channel, .ended, reason)
     case .shareEnded(let handle, let channel, let id): interest.endRight(handle, channel, .shareEnded, id)
     case .channelClaimed(let handle, let channel, let id): interest.endRight(handle, channel, .claimed, id)
-    case .cluster(let output): take(output)
+    case .cluster(let output): take(cluster: output)
     case .reply(let session, let reply): answered(session, reply)
     case .queryResult(let session, .drivers(let list)?, _) where list.indices != nil:
       asking.listed(HubPage(list), by: session)
@@ -253,9 +255,9 @@ extension ClusterNode {
     case .notified(let session, .published(_, let sequence, let isNew)):
       forwarding.notified(session, sequence, isNew: isNew)
     case .notified(let session, .refused(let error)): answered(session, .error(error))
-    case .revoked(let change): revoking.take(change)
+    case .revoked(let change): revoking.take(change: change)
     case .credentials(let session, let answer):
-      if session.generation == 0 { revoking.take(answer) } else { familyQuestions.found(answer, by: session) }
+      if session.generation == 0 { revoking.take(answer: answer) } else { familyQuestions.found(answer, by: session) }
     // Only sessions get these, and this outlet has none.
     case .viewEnded, .unsubscribed, .named, .admitted, .conflict, .full, .replaced, .fences,
       .channelRestarted:
@@ -293,7 +295,7 @@ extension ClusterNode {
     context.questions.append((.release(key: key, by: context.identity.name), purpose))
   }
 
-  private mutating func take(_ output: ClusterOutput) {
+  private mutating func take(cluster output: ClusterOutput) {
     switch output {
     case .subscribe(let input) where input.request.channel == .stats: feeds.subscribe(input)
     case .subscribe(let input): following.subscribe(input)
@@ -319,7 +321,7 @@ extension ClusterNode {
     case .moved(let handle, let channel): interest.end(handle, channel, .moved, nil)
     case .watched(let cell): watching.watch(cell)
     case .unwatched(let cell): watching.unwatch(cell)
-    case .second(let second, let watched): feeds.take(second, watched, interest)
+    case .second(let second, let watched): feeds.take(second: second, watched, interest)
     }
   }
 }

@@ -151,7 +151,7 @@ public struct ClusterNode: ~Copyable {
       if ledger.ask(question, ticket: lastTicket) {
         asked[lastTicket] = purpose
       } else {
-        take(.unknown, purpose)
+        take(answer: .unknown, purpose)
       }
     }
   }
@@ -338,7 +338,7 @@ public struct ClusterNode: ~Copyable {
   // MARK: The ledger
 
   /// Handles an answer of the ledger, or that it became usable or unusable.
-  public mutating func take(_ event: LedgerEvent) {
+  public mutating func take(ledger event: LedgerEvent) {
     switch event {
     case .up(let node, let warnings):
       context.ledgerIsUp()
@@ -359,11 +359,11 @@ public struct ClusterNode: ~Copyable {
     case .memory(let memory):
       (context.counters.ledgerMemory, context.counters.ledgerMemoryLimit) = (memory.used, memory.limit)
     case .answer(let ticket, let answer):
-      if let purpose = asked.removeValue(forKey: ticket) { take(answer, purpose) }
+      if let purpose = asked.removeValue(forKey: ticket) { take(answer: answer, purpose) }
     }
   }
 
-  private mutating func take(_ answer: LedgerAnswer, _ purpose: ClusterContext.Purpose) {
+  private mutating func take(answer: LedgerAnswer, _ purpose: ClusterContext.Purpose) {
     if case .refused(let reason) = answer {
       context.counters.ledgerRefused += 1
       context.note(.ledgerRefused(reason), seldom: .ledgerRefused)
@@ -379,7 +379,7 @@ public struct ClusterNode: ~Copyable {
     case .renewal:
       if case .superseded(let other) = answer { supersede(by: other) }
     case .members: if case .members(let members) = answer { take(members: members) }
-    case .claim(let channel): claims.take(answer, of: channel)
+    case .claim(let channel): claims.take(claimed: answer, channel)
     case .release(let channel):
       claims.take(released: answer, channel)
       following.check(channel)

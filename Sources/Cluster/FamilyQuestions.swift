@@ -45,13 +45,13 @@ struct FamilyQuestions {
   /// A hub has answered, or with nil cannot be asked. Gives the question where that was the last one.
   private mutating func add(_ answer: CredentialAnswer?, of token: UInt64, from hub: Int) -> Pending? {
     guard pending[token]?.waitsFor.remove(hub) != nil else { return nil }
-    pending[token]?.take(answer)
+    pending[token]?.take(answer: answer)
     return pending[token]?.waitsFor.isEmpty == true ? pending.finish(token) : nil
   }
 }
 
 extension FamilyQuestions.Pending {
-  fileprivate mutating func take(_ answer: CredentialAnswer?) {
+  fileprivate mutating func take(answer: CredentialAnswer?) {
     switch answer {
     case .family(let family, let isNew)?: (families, self.isNew) = ([family], isNew)
     case .families(let found, _)?: families += found
@@ -146,7 +146,7 @@ extension FamilyQuestions {
       return handleHere(asked.request)
     }
     guard let index = context.knownPeer(name) else {
-      return context.isStarting ? () : take(nil, of: token, from: Ask.ledger)
+      return context.isStarting ? () : take(answer: nil, of: token, from: Ask.ledger)
     }
     pending[token]?.waitsFor = [index]
     send(asked.request.question, token, to: index)
@@ -154,7 +154,7 @@ extension FamilyQuestions {
 
   private mutating func send(_ question: CredentialQuestion, _ token: UInt64, to index: Int) {
     guard context.phase == .member, context.peers[index].isMember, !context.peers[index].isSilent else {
-      return take(nil, of: token, from: index)
+      return take(answer: nil, of: token, from: index)
     }
     var question = question
     if case .begin(let family, _) = question {
@@ -179,7 +179,7 @@ extension FamilyQuestions {
     }
   }
 
-  private mutating func take(_ answer: CredentialAnswer?, of token: UInt64, from hub: Int) {
+  private mutating func take(answer: CredentialAnswer?, of token: UInt64, from hub: Int) {
     if let done = add(answer, of: token, from: hub) { self.answer(done) }
   }
 
@@ -191,7 +191,7 @@ extension FamilyQuestions {
   mutating func take(families reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
     let token = try reader.varint()
     let answer = try reader.familyAnswer(&context.peers[index].reader)
-    take(answer, of: token, from: index)
+    take(answer: answer, of: token, from: index)
   }
 
   // MARK: At a hub that is asked
@@ -221,7 +221,7 @@ extension FamilyQuestions {
 
   /// Answers the asker, a peer or this hub itself.
   private mutating func reply(_ peer: Int, _ answer: CredentialAnswer, _ token: UInt64) {
-    guard peer != Ask.ownHub else { return take(answer, of: token, from: peer) }
+    guard peer != Ask.ownHub else { return take(answer: answer, of: token, from: peer) }
     context.peers[peer].append(.families) { bytes in
       bytes.append(varint: token)
       bytes.append(answer, at: context.time)

@@ -52,7 +52,7 @@ enum PeerFleet {
 
 extension Feeds {
   /// This hub's second is over.
-  mutating func take(_ second: HubFigures, _ watched: WatchedFeeds, _ interest: borrowing Interest) {
+  mutating func take(second: HubFigures, _ watched: WatchedFeeds, _ interest: borrowing Interest) {
     self.watched = watched
     if seconds.count >= context.limits.figures { seconds.removeFirst(seconds.count - context.limits.figures + 1) }
     seconds.append(second)

@@ -4,7 +4,7 @@ import HubCore
 import HubMessages
 
 extension Following {
-  mutating func take(_ found: OwnerAnswer, from index: Int) {
+  mutating func take(owner found: OwnerAnswer, from index: Int) {
     let token = found.token
     var answer = found.answer
     let channel = answer.channel
@@ -110,7 +110,7 @@ extension Following {
     locate(channel)
   }
 
-  mutating func take(_ publication: Publication, from index: Int) {
+  mutating func take(publication: Publication, from index: Int) {
     guard let (slot, since) = live(publication.channel, from: index) else { return }
     if let sequence = publication.sequence {
       guard sequence == since &+ 1 else {
@@ -128,7 +128,7 @@ extension Following {
     }
   }
 
-  mutating func take(_ position: PublishedPosition, from index: Int) {
+  mutating func take(position: PublishedPosition, from index: Int) {
     guard let (slot, since) = live(position.channel, from: index) else { return }
     if position.location.after > since { hold(Publication(position), slot) } else { context.relay(position) }
   }

@@ -31,7 +31,8 @@ struct Interest {
   func take(subscribe reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
     let token = try reader.varint()
     guard token > 0 else { throw .message }
-    try take(reader.subscribeInput(SessionRef(outlet: context.outlet, slot: 0, generation: 0)), token, from: index)
+    try take(
+      asked: reader.subscribeInput(SessionRef(outlet: context.outlet, slot: 0, generation: 0)), token, from: index)
   }
 
   /// A peer asks for a channel that it follows.
@@ -39,11 +40,11 @@ struct Interest {
     let (request, messageID) = try reader.subscribe()
     let session = SessionRef(outlet: context.outlet, slot: 0, generation: 0)
     try take(
-      SubscribeInput(session: session, actor: .cluster, messageID: messageID, request: request, grant: .granted), 0,
-      from: index)
+      asked: SubscribeInput(
+        session: session, actor: .cluster, messageID: messageID, request: request, grant: .granted), 0, from: index)
   }
 
-  private func take(_ asked: SubscribeInput, _ token: UInt64, from index: Int) throws(ClusterFrameError) {
+  private func take(asked: SubscribeInput, _ token: UInt64, from index: Int) throws(ClusterFrameError) {
     var input = asked
     let channel = input.request.channel
     guard channel.ledgerKey != nil || channel == .fleet || channel == .trips else { throw .message }

@@ -51,7 +51,7 @@ struct FleetPage {
   /// Entries behind it, of hubs that have more, are not known.
   private var bound: Entry?
 
-  mutating func take(_ page: HubPage) {
+  mutating func take(page: HubPage) {
     entries += page.entries.map { Entry(number: $0.number, hub: page.hub, report: $0.report) }
     guard !page.isAtEnd,
       let last = page.entries.last.map({ Entry(number: $0.number, hub: page.hub, report: $0.report) })
@@ -86,14 +86,14 @@ extension Asking {
     let question = FleetQuestion(
       session: SessionRef(outlet: context.outlet, slot: 0, generation: 0), replyTo: nil,
       request: try reader.list(atMost: context.limits.listed), actor: .cluster, audience: .ops, grant: .granted)
-    take(question, token, from: index)
+    take(asked: question, token, from: index)
   }
 
   mutating func take(listed reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
     let token = try reader.varint()
     var page = try reader.page(&context.peers[index].reader)
     page.hub = context.peers[index].name
-    take(.page(page), of: token, from: index)
+    take(answer: .page(page), of: token, from: index)
   }
 }
 

@@ -53,7 +53,7 @@ extension Revoking {
   }
 
   /// The hub's page; where it has none now it is asked again after a while.
-  mutating func take(_ answer: CredentialAnswer) {
+  mutating func take(answer: CredentialAnswer) {
     guard case .revocations(let page, let next) = answer else {
       if case .refused = answer { (isAsked, asksAt) = (false, context.now.uptime + context.limits.answerTime) }
       return
@@ -65,7 +65,7 @@ extension Revoking {
   }
 
   /// Revocations of this hub's back ends. (In a cluster they end only by time, which all hubs see.)
-  mutating func take(_ change: RevocationChange) {
+  mutating func take(change: RevocationChange) {
     if change.isOfPeers { return }
     for index in context.peers.indices where context.peers[index].isMember { append(change.added, to: index) }
   }

@@ -249,16 +249,16 @@ import Testing
     let head = FrameHead(
       lane: .control, from: "one-more", fromIncarnation: 5, to: "a", toIncarnation: node.node.context.incarnation,
       number: 1, clock: 0)
-    node.node.take(.frame(.control, Frame.make(head, [], testKeys)))
+    node.node.take(bus: .frame(.control, Frame.make(head, [], testKeys)))
     #expect(node.node.takeNotices().contains(.frameRefused(.peers, from: "one-more", .control)))
     #expect(node.node.counters.framesRefused == 1)
-    node.node.take(.frame(.control, [UInt8](repeating: 1, count: ClusterLimits().largestFrame + 1)))
+    node.node.take(bus: .frame(.control, [UInt8](repeating: 1, count: ClusterLimits().largestFrame + 1)))
     #expect(node.node.counters.framesRefused == 2)
     _ = node.node.takeNotices()
-    for _ in 0..<50 { node.node.take(.frame(.control, [1])) }
+    for _ in 0..<50 { node.node.take(bus: .frame(.control, [1])) }
     #expect(node.node.counters.framesRefused == 52 && node.node.takeNotices().isEmpty)
     world.run(seconds: 1)
-    node.node.take(.frame(.control, [1]))
+    node.node.take(bus: .frame(.control, [1]))
     #expect(node.node.takeNotices().count == 1)
   }
 

@@ -183,8 +183,8 @@ final class Member {
     var (frames, answers): ([BusEvent], [LedgerEvent]) = ([], [])
     bus.takeEvents(into: &frames)
     ledger.takeEvents(into: &answers)
-    for event in frames { node.node.take(event) }
-    for event in answers { node.node.take(event) }
+    for event in frames { node.node.take(bus: event) }
+    for event in answers { node.node.take(ledger: event) }
     for _ in 0..<4 {
       let batch = inputs
       inputs = []
@@ -197,7 +197,7 @@ final class Member {
       for output in hub.hub.drain(0) { take(output) }
       var outputs = HubOutputs()
       hub.hub.drain(1, into: &outputs)
-      node.node.take(outputs)
+      node.node.take(outputs: outputs)
     }
     node.node.turn()
     node.node.flush(bus, ledger)

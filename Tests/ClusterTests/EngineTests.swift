@@ -109,15 +109,15 @@ private final class FullLedger: Ledger {
     var node = ClusterNode(identity, outlet: 1, now: now)
     func down(_ reason: String) -> ClusterNotice { .ledgerDown("n", reason: reason) }
     for reason in ["WRONGPASS", "WRONGPASS", "closed", "closed", "WRONGPASS"] {
-      node.take(LedgerEvent.down(node: "n", reason))
+      node.take(ledger: .down(node: "n", reason))
     }
     #expect(node.takeNotices() == [down("WRONGPASS"), down("closed")])
     now.uptime += 1_000_000_000
     node.begin(now: now)
-    for reason in ["closed", "it is a replica"] { node.take(LedgerEvent.down(node: "n", reason)) }
+    for reason in ["closed", "it is a replica"] { node.take(ledger: .down(node: "n", reason)) }
     #expect(node.takeNotices() == [down("it is a replica")])
-    node.take(LedgerEvent.up(node: "n", warnings: []))
-    node.take(LedgerEvent.down(node: "n", "it is a replica"))
+    node.take(ledger: .up(node: "n", warnings: []))
+    node.take(ledger: .down(node: "n", "it is a replica"))
     #expect(node.takeNotices() == [.ledgerUp("n", warnings: []), down("it is a replica")])
   }
 
@@ -132,7 +132,7 @@ private final class FullLedger: Ledger {
       var events: [LedgerEvent] = []
       ledger.takeEvents(into: &events)
       node.begin(now: now)
-      for event in events { node.take(event) }
+      for event in events { node.take(ledger: event) }
       for _ in 0..<10 { node.context.questions.append((.owner(key: "t:1"), .nothing)) }
       node.turn()
       node.flush(bus, ledger)

@@ -69,14 +69,14 @@ import Testing
     }
     let before = node.node.counters.framesRefused
     _ = node.node.takeNotices()
-    node.node.take(frame(1, to: node.node.context.incarnation))
-    node.node.take(frame(1, to: node.node.context.incarnation - 1))
-    node.node.take(.frame(.state, Frame.make(head, [], testKeys)))
-    node.node.take(.frame(.control, [1, 2, 3]))
+    node.node.take(bus: frame(1, to: node.node.context.incarnation))
+    node.node.take(bus: frame(1, to: node.node.context.incarnation - 1))
+    node.node.take(bus: .frame(.state, Frame.make(head, [], testKeys)))
+    node.node.take(bus: .frame(.control, [1, 2, 3]))
     // A later version, from who has the key.
     var later = Frame.make(head, [], testKeys).dropLast(FrameKeys.macBytes)
     later[0] += 1
-    node.node.take(.frame(.control, Array(later) + testKeys.code(of: later)))
+    node.node.take(bus: .frame(.control, Array(later) + testKeys.code(of: later)))
     #expect(node.node.counters.framesRefused == before + 5)
     #expect(
       node.node.takeNotices() == [
@@ -84,7 +84,7 @@ import Testing
         .frameRefused(.lane, from: "b", .state), .frameRefused(.short, from: nil, .control),
         .frameRefused(.version(FrameHead.version + 1), from: "b", .control),
       ])
-    for number in 0..<50 as Range<UInt64> { node.node.take(frame(number, to: 3)) }
+    for number in 0..<50 as Range<UInt64> { node.node.take(bus: frame(number, to: 3)) }
     #expect(node.node.takeNotices() == [], "each reason seldom")
     let gaps = node.node.counters.framesMissed
     world.run(seconds: 1)
@@ -122,7 +122,7 @@ import Testing
     frame[0] = version
     _ = world["a"].node.node.takeNotices()
     let (before, inputs, incarnation) = (context.counters, context.inputs.count, peer.incarnation)
-    world["a"].node.node.take(.frame(lane, Array(frame) + keys.code(of: frame)))
+    world["a"].node.node.take(bus: .frame(lane, Array(frame) + keys.code(of: frame)))
     var expected = before.framesRefusedByKind
     expected[Int(kind.rawValue)] += 1
     #expect(context.counters.framesRefusedByKind == expected && context.counters.framesIn == before.framesIn + 1)
@@ -146,7 +146,7 @@ import Testing
         toIncarnation: node.node.context.incarnation, number: number, clock: 0)
       peer.wantsRestart = false
       _ = peer.note(number - 1, .control)
-      node.node.take(.frame(.control, Frame.make(head, records, testKeys)))
+      node.node.take(bus: .frame(.control, Frame.make(head, records, testKeys)))
     }
     let refused = node.node.counters.framesRefused
     take([250, 2, 7, 7, 251, 0, ClusterRecordKind.lost.rawValue, 0])
@@ -221,11 +221,11 @@ import Testing
     var later = head
     (later.fromIncarnation, later.toIncarnation) = (1 << 40, node.node.context.incarnation + 1)
     let others = try #require(FrameKeys(String(repeating: "ab", count: 32)))
-    node.node.take(.frame(.control, Frame.make(later, [], others)))
+    node.node.take(bus: .frame(.control, Frame.make(later, [], others)))
     later.to = "c"
-    node.node.take(.frame(.control, Frame.make(later, [], testKeys)))
+    node.node.take(bus: .frame(.control, Frame.make(later, [], testKeys)))
     (later.to, later.toIncarnation) = ("a", node.node.context.incarnation - 1)
-    node.node.take(.frame(.control, Frame.make(later, [], testKeys)))
+    node.node.take(bus: .frame(.control, Frame.make(later, [], testKeys)))
     #expect(node.node.counters.isMember)
   }
 

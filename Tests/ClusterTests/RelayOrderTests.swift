@@ -39,7 +39,7 @@ import Testing
       toIncarnation: node.node.context.incarnation, number: owner.controlNumber + 1, clock: 0)
     _ = node.node.context.peers[0].note(owner.controlNumber, .control)
     #expect(node.node.inputs.count == 0)
-    node.node.take(.frame(.control, Frame.make(head, records.array(), testKeys)))
+    node.node.take(bus: .frame(.control, Frame.make(head, records.array(), testKeys)))
     #expect(
       (0..<node.node.inputs.rareCount).map { node.node.inputs[rare: $0].words } == [
         "event \(newest + 1)", "positions [1]", "event \(newest + 2)", "positions [2, 3]", "claimed", "positions [4]",

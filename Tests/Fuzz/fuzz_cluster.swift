@@ -45,7 +45,7 @@ private struct World: ~Copyable {
     hub.joinCluster(outlet: 1)
     let identity = ClusterIdentity(name: "a", address: "127.0.0.1:1", version: "0", keys: keys)
     node = ClusterNode(identity, outlet: 1, now: now)
-    node.take(.up(node: "fuzz", warnings: []))
+    node.take(ledger: .up(node: "fuzz", warnings: []))
     // It becomes a member, and reads of one other.
     for _ in 0..<3 { turn() }
     let driver = Channel.driver(Identifier("d")!)
@@ -83,7 +83,7 @@ private struct World: ~Copyable {
     now.uptime += 300_000_000
     now.timestamp = Timestamp(milliseconds: now.timestamp.milliseconds + 300)
     node.begin(now: now)
-    for (ticket, question) in sink.questions { node.take(.answer(ticket: ticket, answer(question))) }
+    for (ticket, question) in sink.questions { node.take(ledger: .answer(ticket: ticket, answer(question))) }
     sink.questions.removeAll()
     hub.handle(node.inputs, now: now)
     hub.handle([HubInput.figures(HubFigures(timestamp: now.timestamp, members: #""fixes":1"#))], now: now)
@@ -92,7 +92,7 @@ private struct World: ~Copyable {
     _ = hub.drain(0)
     var outputs = HubOutputs()
     hub.drain(1, into: &outputs)
-    node.take(outputs)
+    node.take(outputs: outputs)
     node.turn()
     node.flush(sink, sink)
     _ = node.takeNotices()
@@ -115,7 +115,7 @@ private struct World: ~Copyable {
     let head = FrameHead(
       lane: lane, from: "b", fromIncarnation: peerIncarnation, to: "a", toIncarnation: ownIncarnation,
       number: numbers[Int(lane.rawValue)], clock: now.timestamp.milliseconds)
-    node.take(.frame(lane, Frame.make(head, records, keys)))
+    node.take(bus: .frame(lane, Frame.make(head, records, keys)))
   }
 
   /// What a hub that keeps the protocol may always do.
@@ -139,7 +139,7 @@ public func fuzz(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
     let piece = Array(rest.prefix(length))
     rest = rest.dropFirst(length)
     let before = world.node.counters.framesRefused
-    world.node.take(.frame(.control, piece))
+    world.node.take(bus: .frame(.control, piece))
     precondition(world.node.counters.framesRefused == before + 1, "what is not signed is refused")
     world.receive(piece, kind & 1 == 0 ? .control : .state, leavingOut: kind & 2 == 0 ? 0 : 1)
     precondition(world.node.counters.framesRefused <= before + 2, "a refusal counts once")
