@@ -36,15 +36,6 @@ public struct RESPReader: Sendable {
 
   public init(_ limits: BackplaneLimits = BackplaneLimits()) { self.limits = limits }
 
-  /// Whether a reply is incomplete.
-  public var isWithinReply: Bool {
-    if !open.isEmpty { return true }
-    switch state {
-    case .type: return false
-    case .line, .lineEnd, .bulk, .bulkEnd: return true
-    }
-  }
-
   /// Reads the next bytes and appends the replies that end in them. After an error the reader is unusable.
   public mutating func read(
     _ input: UnsafeRawBufferPointer, into replies: inout [RESPValue]

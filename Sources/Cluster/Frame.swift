@@ -231,10 +231,6 @@ struct ClusterFrameReader {
 }
 
 extension ByteBuffer {
-  mutating func append(littleEndian word: UInt64) {
-    for shift in stride(from: UInt64(0), to: 64, by: 8) { append(UInt8(truncatingIfNeeded: word >> shift)) }
-  }
-
   /// A length and what `body` writes.
   mutating func append(run body: (inout ByteBuffer) -> Void) {
     let start = count

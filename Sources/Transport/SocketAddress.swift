@@ -77,16 +77,6 @@ public struct SocketAddress: Sendable, Hashable {
     SocketAddress(high: 0, low: 0x7F00_0001, isIPv6: false, port: port)
   }
 
-  /// 0.0.0.0: every IPv4 address of this machine.
-  public static func anyIPv4(port: UInt16) -> SocketAddress {
-    SocketAddress(high: 0, low: 0, isIPv6: false, port: port)
-  }
-
-  /// `::`: every address of this machine. A listener on it takes IPv4 as well.
-  public static func anyIPv6(port: UInt16) -> SocketAddress {
-    SocketAddress(high: 0, low: 0, isIPv6: true, port: port)
-  }
-
   /// An address of this host with another port.
   public func with(port: UInt16) -> SocketAddress {
     SocketAddress(high: high, low: low, isIPv6: isIPv6, port: port)

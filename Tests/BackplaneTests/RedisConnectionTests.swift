@@ -24,7 +24,6 @@ private final class Bench {
     } catch {
       Issue.record("\(error)")
     }
-    #expect(!reader.isWithinReply)
     return values.map { value in
       if case .array(let words) = value { words.map { $0.text ?? "?" } } else { ["?"] }
     }

@@ -45,6 +45,8 @@ import Testing
 }
 
 @Suite struct `Port lock` {
+  private let any = SocketAddress(host: "0.0.0.0", port: 0)!
+
   @Test func `a port is had once, on the same address and on a wildcard, and is free again afterwards`() throws {
     let address: SocketAddress
     do {
@@ -52,7 +54,7 @@ import Testing
       address = lock.address
       #expect(address.port != 0)
       #expect(failure(of: address) == .heldByAnotherHub(address))
-      #expect(failure(of: .anyIPv4(port: address.port)) == .heldByAnotherHub(.anyIPv4(port: address.port)))
+      #expect(failure(of: any.with(port: address.port)) == .heldByAnotherHub(any.with(port: address.port)))
       // The loops of the hub that has the lock listen beside each other.
       let loops = [try EventLoop(), try EventLoop()]
       for loop in loops { #expect(try loop.listen(address, reusePort: true) == address) }
@@ -62,7 +64,7 @@ import Testing
   }
 
   @Test func `a wildcard excludes each of its addresses, another loopback address does not`() throws {
-    let lock = try PortLock(.anyIPv4(port: 0))
+    let lock = try PortLock(any)
     let here = SocketAddress.loopback(port: lock.address.port)
     #expect(failure(of: here) == .heldByAnotherHub(here))
     let first = try PortLock(.loopback(port: 0))
@@ -75,7 +77,7 @@ import Testing
       let loop = try EventLoop()
       let address = try loop.listen(.loopback(port: 0), reusePort: reusePort)
       #expect(failure(of: address) == .taken(address))
-      let wildcard = SocketAddress.anyIPv4(port: address.port)
+      let wildcard = any.with(port: address.port)
       #expect(failure(of: wildcard) == .taken(wildcard))
     }
   }
