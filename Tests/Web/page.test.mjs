@@ -107,6 +107,8 @@ async function open(path, look) {
   pages.push(page);
   return page;
 }
+/** What Chromium itself says of a socket that broke, or that breaks while something is sent. */
+const brokenSocket = /WebSocket connection|WebSocket is already in CLOSING|net::ERR_CONNECTION|Failed to load resource/;
 /** Closes a page, on which nothing may have gone wrong but what is named. */
 async function close(page, allowed = /^$/) {
   const faults = page.faults.filter(fault => !allowed.test(fault));
@@ -1415,7 +1417,7 @@ test('after a break the followed one has its track and its speeds from the hub, 
     await own.kill('SIGKILL');
     await own.start();
     await until('the track again', () => asked > before, 30);
-    await close(page, /WebSocket connection|net::ERR_CONNECTION|Failed to load resource/);
+    await close(page, brokenSocket);
   });
 
 test('kill -9 and back; a driver that is gone stays, as offline', { skip, timeout: 90_000 }, async () => {
@@ -1440,8 +1442,7 @@ test('kill -9 and back; a driver that is gone stays, as offline', { skip, timeou
   await until('it is shown', async () => /Offline/.test(await row(page, 'van-5')), 70);
   await until('counts', async () => (await chips(page)).at(-1) === 1);
   await page.screenshot('offline');
-  // What Chromium itself says of a socket that broke.
-  await close(page, /WebSocket connection|net::ERR_CONNECTION|Failed to load resource/);
+  await close(page, brokenSocket);
 });
 
 test('the page of a hub that has become another release says so, and is loaded anew', options, async t => {
@@ -1461,5 +1462,5 @@ test('the page of a hub that has become another release says so, and is loaded a
   const began = Date.now();
   await until('some seconds', () => Date.now() - began > 2500);
   assert.equal(await page.text('toast'), '', 'once');
-  await close(page, /WebSocket connection|net::ERR_CONNECTION|Failed to load resource/);
+  await close(page, brokenSocket);
 });
