@@ -210,9 +210,10 @@ struct Ledger {
   }
 
   /// On a driver's channel a trip is offered once, one at a time, and then withdrawn once or taken: whatever has died
-  /// between them. Its token may let a driver take a trip whose offer holds no more.
+  /// between them. Where its places change while the offer is open, it comes again, and ends when it would have. Its
+  /// token may let a driver take a trip whose offer holds no more.
   private func checkOffers(_ list: [Publication]) throws(Violation) {
-    var (made, open): (Set<Identifier>, Identifier?) = ([], nil)
+    var (made, open, ends): (Set<Identifier>, Identifier?, Timestamp?) = ([], nil, nil)
     for event in list {
       guard case .driver(let driver) = event.channel else { continue }
       if case .tripUpdate(let update) = event.body, update.status == .accepted, update.driverID == driver,
@@ -222,12 +223,13 @@ struct Ledger {
       }
       guard case .offer(let offer) = event.body else { continue }
       switch offer.state {
-      case .made:
+      case .made(let terms):
+        if open == offer.tripID, ends == terms.expires { continue }
         guard made.insert(offer.tripID).inserted else {
           throw Violation(text: "\(event.channel): \(offer.tripID) is offered twice, event \(offer.sequence)")
         }
         if let open { throw Violation(text: "\(event.channel): \(offer.tripID) is offered, and \(open) still is") }
-        open = offer.tripID
+        (open, ends) = (offer.tripID, terms.expires)
       case .withdrawn(let reason):
         // One that was made before the numbers began anew.
         if open == nil, !made.contains(offer.tripID) { continue }
