@@ -114,6 +114,8 @@ extension World {
     let end = name == newestSegment() ? StoredSegment.startOfLastButOne(content.bytes) : content.bytes.count
     guard end > 0 else { return }
     let offset = pick(end)
+    // The version: with another byte of the header it would be a newer program's file, which is left alone.
+    if (8..<12).contains(offset) { return }
     diary.note("spoils \(name) at, of, last group at", offset, content.bytes.count, end)
     disk.spoil(name, offset, UInt8(1 + pick(255)))
     reach[.spoiled] += 1
