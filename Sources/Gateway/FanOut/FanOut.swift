@@ -47,7 +47,7 @@ struct FanOut: ~Copyable {
 
   /// When to continue (uptime, ns; 0 for at once) with held positions or an unfinished tick. Nil while there is
   /// neither.
-  var deadline: Int64? { areas.isPublishing ? 0 : held.deadline }
+  var deadline: Int64? { areas.isPublishing ? 0 : holdsPositions ? held.deadline : nil }
 
   // MARK: Publications
 
@@ -126,8 +126,13 @@ struct FanOut: ~Copyable {
   /// Sends held positions that are due by `now` (uptime, ns), and continues an unfinished tick.
   @inline(__always)
   mutating func advance(to now: Int64, in sessions: borrowing SessionTable) {
-    while let delivery = held.takeDue(by: now) { fanOut(delivery) }
+    if holdsPositions { releaseHeld(dueBy: now) }
     if areas.isPublishing { continueAreaTick(in: sessions) }
+  }
+
+  @inline(never)
+  private mutating func releaseHeld(dueBy now: Int64) {
+    while let delivery = held.takeDue(by: now) { fanOut(delivery) }
   }
 
   /// Notes that the turn's output has something that arrived, or was due, at a time (uptime, ns).
