@@ -128,8 +128,8 @@ package struct Comparison: Sendable {
           + (line.verdict == .same ? "" : "  \(line.verdict.rawValue)"))
     }
     rows.append(
-      "  better or worse: chance would do it in \(Int(Comparison.level * 100)) of 100 cases at most (rank sum test), and "
-        + "the medians differ by \(Int(Comparison.smallestChange * 100)) % or more")
+      "  better or worse: chance would do it in \(Int(Comparison.level * 100)) of 100 cases at most (rank sum test), "
+        + "and the medians differ by \(Int(Comparison.smallestChange * 100)) % or more")
     rows += warnings.map { "  NOTE: \($0)" }
     return rows.joined(separator: "\n")
   }

@@ -130,6 +130,7 @@ struct FanOut: ~Copyable {
     if areas.isPublishing { continueAreaTick(in: sessions) }
   }
 
+  // Not inlined: few hubs hold positions, and each turn of the others would carry its code.
   @inline(never)
   private mutating func releaseHeld(dueBy now: Int64) {
     while let delivery = held.takeDue(by: now) { fanOut(delivery) }

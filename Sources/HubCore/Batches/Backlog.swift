@@ -119,18 +119,20 @@ extension HubInput {
 }
 
 /// A queue in an array, whose front is freed in large pieces.
-struct FirstInFirstOut<Element> {
+package struct FirstInFirstOut<Element> {
   private var elements: [Element?] = []
   private var head = 0
 
+  package init() {}
+
   var count: Int { elements.count - head }
   var isEmpty: Bool { count == 0 }
-  var first: Element? { head < elements.count ? elements[head] : nil }
+  package var first: Element? { head < elements.count ? elements[head] : nil }
 
-  mutating func append(_ element: Element) { elements.append(element) }
+  package mutating func append(_ element: Element) { elements.append(element) }
 
   /// O(1), amortised.
-  mutating func next() -> Element? {
+  package mutating func next() -> Element? {
     guard head < elements.count else { return nil }
     let element = elements[head]
     elements[head] = nil
