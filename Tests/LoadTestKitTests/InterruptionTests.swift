@@ -184,9 +184,12 @@ import Testing
 
   // MARK: The built program
 
+  /// The program gets signals that whoever started the tests ignores, as a shell does for what runs in the background.
+  private static let withoutIgnored = "exec env --default-signal=INT,HUP \"$0\" \"$@\""
+
   /// Starts a run of minutes, calls `body` with its process when it has sent for a second, and waits for its end.
   private func program(
-    _ words: [String], shell: String = "exec \"$0\" \"$@\"", _ body: (pid_t) -> Void
+    _ words: [String], shell: String = Self.withoutIgnored, _ body: (pid_t) -> Void
   ) throws -> (status: Int32, text: String) {
     let built = try #require(builtHub, "locationhub is not beside the test bundle")
     let process = Process()
