@@ -15,8 +15,10 @@ struct GroupCursor: ~Copyable {
   private var filled = 0
   /// Where the next group begins.
   private(set) var offset = FileHeader.size
-  /// The next group's number; nil after `seek`, which accepts any.
-  private(set) var number: UInt64?
+  /// The next group's number.
+  private(set) var number: UInt64
+  /// The file's, once it was read.
+  private var knownHeader: FileHeader?
 
   /// Begins at the group `first`, behind the header.
   init(_ file: any ReadableJournalFile, first: UInt64, limits: JournalLimits) {
@@ -28,14 +30,10 @@ struct GroupCursor: ~Copyable {
 
   deinit { unsafe buffer.deallocate() }
 
-  /// The segment's header; nil where it is missing or of an unknown version.
+  /// The file's header; nil where it is missing or of an unknown version.
   mutating func header() throws(SystemError) -> FileHeader? {
-    var bytes: [UInt8] = []
-    let count = try file.read(at: 0, count: FileHeader.size, into: &bytes)
-    guard count == FileHeader.size else { return nil }
-    return unsafe bytes.withUnsafeBytes { bytes in
-      do throws(FileHeader.Fault) { return try unsafe FileHeader(bytes, crc) } catch { return nil }
-    }
+    if knownHeader == nil { knownHeader = try FileHeader(of: file) }
+    return knownHeader
   }
 
   /// The next complete group, whose payload is valid until the next call; nil where there is none yet: then the cursor
@@ -52,11 +50,11 @@ struct GroupCursor: ~Copyable {
   }
 
   private mutating func wholeGroup() throws(SystemError) -> (header: GroupHeader, payload: UnsafeRawBufferPointer)? {
-    guard try fill(GroupHeader.size) else { return nil }
+    guard let seed = try header()?.seed, try fill(GroupHeader.size) else { return nil }
     let length = unsafe GroupHeader(window, at: 0).length
     guard length <= maximum, try fill(GroupHeader.size + length) else { return nil }
-    guard let group = unsafe GroupHeader.payload(in: window, at: 0, maximum: maximum, crc),
-      unsafe number == nil || group.header.number == number
+    guard let group = unsafe GroupHeader.payload(in: window, at: 0, maximum: maximum, crc, seed: seed),
+      unsafe group.header.number == number
     else { return nil }
     return unsafe group
   }

@@ -1,23 +1,26 @@
 // The format on disk (all numbers little-endian).
 //
 //     segment   20 digits of its first group's number, ".segment"
-//       header    32 bytes: magic 8, version 4, CRC-32C 4 (over the other 28), first group 8, created 8 (ms since 1970)
-//       groups    number 8, length 4, CRC-32C 4 (over number, length and payload), payload
+//       header    36 bytes: magic 8, version 4, CRC-32C 4 (over the other 32), first group 8, created 8 (ms since
+//                 1970), seed 4
+//       groups    number 8, length 4, CRC-32C 4 (over number, length and payload, begun with the seed), payload
 //     snapshot  20 digits of the last group that it covers, ".snapshot"
-//       header    32 bytes, likewise, with another magic
+//       header    36 bytes, likewise, with another magic
 //       groups    numbered from 1, whose payloads are the state in parts; an empty one marks its end
 //     index     20 digits of a segment's first group, ".index": where which records are (SegmentIndex.swift)
 //
 // A snapshot ends where a segment ends, so that it covers a segment entirely or not at all.
 //
 // Group N+1 is never written before the fdatasync of group N has returned. So a broken group without a valid one behind
-// it was cut off in writing (a torn tail), and one with a valid group behind it was intact once: that is damage.
+// it was cut off in writing (a torn tail), and one with a valid group behind it was intact once: that is damage. The
+// seed is random, so that no client can send what looks like a group within the one that was cut off.
 import HubBytes
+import HubSystem
 
-/// A file's first 32 bytes.
+/// A file's first 36 bytes.
 struct FileHeader: Equatable {
-  static let size = 32
-  static let version: UInt32 = 10
+  static let size = 36
+  static let version: UInt32 = 11
 
   enum Kind: UInt64 {
     /// "LHUBSEG\n", "LHUBSNP\n" and "LHUBID2\n" in memory order.
@@ -39,6 +42,8 @@ struct FileHeader: Equatable {
   var group: UInt64
   /// Milliseconds since 1970.
   var created: Int64
+  /// What the sums of the file's groups begin with; an index has its segment's.
+  var seed: UInt32
 
   /// Why bytes are no header.
   enum Fault: Error, Equatable {
@@ -58,6 +63,7 @@ struct FileHeader: Equatable {
     bytes.append(littleEndian: UInt32(0))
     bytes.append(littleEndian: group)
     bytes.append(littleEndian: created)
+    bytes.append(littleEndian: seed)
     bytes.replaceSubrange(12..<16, with: Self.encoded(Self.sum(bytes, crc)))
     return bytes
   }
@@ -68,10 +74,23 @@ struct FileHeader: Equatable {
     return bytes
   }
 
+  /// The header of a new file.
   init(kind: Kind, group: UInt64, created: Int64) {
     self.kind = kind
     self.group = group
     self.created = created
+    seed = .random(in: 0...UInt32.max)
+  }
+
+  /// Reads a file's header; nil where it is incomplete, broken or of another version.
+  init?(of file: any ReadableJournalFile) throws(SystemError) {
+    var bytes: [UInt8] = []
+    _ = try file.read(at: 0, count: Self.size, into: &bytes)
+    do throws(FileHeader.Fault) {
+      self = try unsafe bytes.withBytes { (bytes) throws(Fault) in try unsafe FileHeader(bytes, CRC32C()) }
+    } catch {
+      return nil
+    }
   }
 
   init(_ bytes: UnsafeRawBufferPointer, _ crc: borrowing CRC32C) throws(Fault) {
@@ -87,6 +106,7 @@ struct FileHeader: Equatable {
     self.kind = kind
     group = unsafe bytes.number(at: 16, UInt64.self)
     created = unsafe Int64(bitPattern: bytes.number(at: 24, UInt64.self))
+    seed = unsafe bytes.number(at: 32, UInt32.self)
   }
 
   private static func sum(_ header: [UInt8], _ crc: borrowing CRC32C) -> UInt32 {
@@ -127,27 +147,31 @@ struct GroupHeader {
     sum = unsafe bytes.number(at: offset + 12, UInt32.self)
   }
 
-  /// Encodes a complete group.
+  /// Encodes a complete group of a file with this seed.
   static func encode(
-    _ number: UInt64, _ payload: UnsafeRawBufferPointer, _ crc: borrowing CRC32C, into bytes: inout [UInt8]
+    _ number: UInt64, _ payload: UnsafeRawBufferPointer, _ crc: borrowing CRC32C, seed: UInt32,
+    into bytes: inout [UInt8]
   ) {
     bytes.append(littleEndian: number)
     bytes.append(littleEndian: UInt32(payload.count))
     let start = bytes.count - 12
-    let sum = unsafe bytes.withUnsafeBytes { unsafe crc(UnsafeRawBufferPointer(rebasing: $0[start..<start + 12])) }
+    let sum = unsafe bytes.withUnsafeBytes {
+      unsafe crc.extend(seed, UnsafeRawBufferPointer(rebasing: $0[start..<start + 12]))
+    }
     unsafe bytes.append(littleEndian: crc.extend(sum, payload))
     unsafe bytes.append(contentsOf: payload)
   }
 
-  /// The payload of an intact group at `offset`; nil where there is none. `maximum` bounds the length that is accepted.
+  /// The payload of an intact group at `offset` of a file with this seed; nil where there is none. `maximum` bounds the
+  /// length that is accepted.
   static func payload(
-    in bytes: UnsafeRawBufferPointer, at offset: Int, maximum: Int, _ crc: borrowing CRC32C
+    in bytes: UnsafeRawBufferPointer, at offset: Int, maximum: Int, _ crc: borrowing CRC32C, seed: UInt32
   ) -> (header: GroupHeader, payload: UnsafeRawBufferPointer)? {
     guard offset + size <= bytes.count else { return nil }
     let header = unsafe GroupHeader(bytes, at: offset)
     guard header.length <= maximum, header.length <= bytes.count - offset - size else { return nil }
     let payload = unsafe UnsafeRawBufferPointer(rebasing: bytes[(offset + size)..<(offset + size + header.length)])
-    let front = unsafe crc(UnsafeRawBufferPointer(rebasing: bytes[offset..<offset + 12]))
+    let front = unsafe crc.extend(seed, UnsafeRawBufferPointer(rebasing: bytes[offset..<offset + 12]))
     guard unsafe crc.extend(front, payload) == header.sum else { return nil }
     return unsafe (header, payload)
   }

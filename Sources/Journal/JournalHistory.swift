@@ -100,8 +100,7 @@ public final class JournalHistory {
     if let known = created[segment.first] { return known }
     let found = try inFile(segment.name) { () throws(SystemError) -> Int64? in
       guard let file = try files.openForReading(segment.name) else { return nil }
-      var cursor = GroupCursor(file, first: segment.first, limits: limits)
-      return try cursor.header()?.created
+      return try FileHeader(of: file)?.created
     }
     created[segment.first] = found
     return found
@@ -160,10 +159,7 @@ public final class JournalHistory {
       let index = try OpenSegmentIndex.open(indexFile, first: segment.first)
     else { return nil }
     // It is valid when the segment begins and ends as it did: a segment is never changed in between.
-    var cursor = GroupCursor(file, first: segment.first, limits: limits)
-    guard try file.size() == index.segment.bytes, try cursor.header()?.created == index.segment.created else {
-      return nil
-    }
+    guard try file.size() == index.segment.bytes, try FileHeader(of: file) == index.segment.header else { return nil }
     guard index.segment.lastGroup > 0 else { return index }
     var header: [UInt8] = []
     guard try file.read(at: Int(index.segment.lastGroup), count: GroupHeader.size, into: &header) == GroupHeader.size,

@@ -71,8 +71,7 @@ public final class JournalTail {
     for segment in SegmentName.all(.segment, in: try files.allNames()) {
       let created = try inFile(segment.name) { () throws(SystemError) -> Int64? in
         guard let file = try files.openForReading(segment.name) else { return nil }
-        var cursor = GroupCursor(file, first: segment.first, limits: limits)
-        return try cursor.header()?.created
+        return try FileHeader(of: file)?.created
       }
       guard let created else { continue }
       if first != nil, created > time { break }
@@ -86,7 +85,9 @@ public final class JournalTail {
     at position: GroupPosition, _ body: (UnsafeRawBufferPointer) -> R
   ) throws(JournalError) -> R? {
     try inFile(FileHeader.name(.segment, position.segment)) { () throws(SystemError) -> R? in
-      guard let file = try files.openForReading(FileHeader.name(.segment, position.segment)) else { return nil }
+      guard let file = try files.openForReading(FileHeader.name(.segment, position.segment)),
+        let seed = try FileHeader(of: file)?.seed
+      else { return nil }
       var bytes: [UInt8] = []
       guard try file.read(at: position.offset, count: GroupHeader.size, into: &bytes) == GroupHeader.size else {
         return nil
@@ -95,7 +96,9 @@ public final class JournalTail {
       guard length <= limits.groupBytes else { return nil }
       _ = try file.read(at: position.offset, count: GroupHeader.size + length, into: &bytes)
       return unsafe bytes.withUnsafeBytes { bytes in
-        guard let group = unsafe GroupHeader.payload(in: bytes, at: 0, maximum: limits.groupBytes, CRC32C()),
+        guard
+          let group = unsafe GroupHeader.payload(
+            in: bytes, at: 0, maximum: limits.groupBytes, CRC32C(), seed: seed),
           unsafe group.header.number == position.number
         else { return nil }
         return unsafe body(group.payload)

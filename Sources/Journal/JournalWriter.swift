@@ -12,6 +12,8 @@ public struct JournalWriter: ~Copyable {
   public private(set) var next: UInt64
   private var segment: (any JournalFile)?
   private var segmentName = ""
+  /// The segment's.
+  private var seed: UInt32 = 0
   private var bytes: [UInt8] = []
   /// A write failed in a way after which the kernel's reports are unreliable.
   private var hasStopped = false
@@ -29,11 +31,15 @@ public struct JournalWriter: ~Copyable {
     self.next = next
     guard let segment else { return }
     segmentName = segment
+    let header: FileHeader?
     do throws(SystemError) {
+      header = try files.openForReading(segment).flatMap { (file) throws(SystemError) in try FileHeader(of: file) }
       self.segment = try files.open(segment)
     } catch {
       throw .system(error, file: segment)
     }
+    guard let header else { throw .damaged(Damage(kind: .header, file: segment, offset: 0, group: next)) }
+    seed = header.seed
   }
 
   /// Begins a new segment with the next group: the newest one is full, and is not written again.
@@ -50,7 +56,7 @@ public struct JournalWriter: ~Copyable {
     try checkPaths()
     let file = try fileForGroup(of: payload.count, created: created)
     bytes.removeAll(keepingCapacity: true)
-    unsafe GroupHeader.encode(next, payload, crc, into: &bytes)
+    unsafe GroupHeader.encode(next, payload, crc, seed: seed, into: &bytes)
     try store(bytes, in: file)
     if hasLossMark { removeLossMark() }
     let number = next
@@ -101,6 +107,7 @@ public struct JournalWriter: ~Copyable {
       throw failure(error, takesBack: false)
     }
     segment = file
+    seed = header.seed
     return file
   }
 

@@ -83,12 +83,7 @@ public struct JournalInventory: Sendable, Equatable {
   ) throws(JournalError) -> (bytes: Int, created: Int64?)? {
     try inFile(name) { () throws(SystemError) -> (bytes: Int, created: Int64?)? in
       guard let file = try files.openForReading(name) else { return nil }
-      var bytes: [UInt8] = []
-      _ = try file.read(at: 0, count: FileHeader.size, into: &bytes)
-      let header: FileHeader? = unsafe bytes.withUnsafeBytes { bytes in
-        do throws(FileHeader.Fault) { return try unsafe FileHeader(bytes, CRC32C()) } catch { return nil }
-      }
-      let created = header.flatMap { $0.kind == kind && $0.group == number ? $0.created : nil }
+      let created = try FileHeader(of: file).flatMap { $0.kind == kind && $0.group == number ? $0.created : nil }
       return (try file.size(), created)
     }
   }

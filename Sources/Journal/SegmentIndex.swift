@@ -1,7 +1,7 @@
 // Maps keys to the offsets of their records in a segment: a file beside each full segment, so that one trip's records
 // are found without reading all trips'. It is a cache: made from the segment, and again where it is missing or broken.
 //
-//     header    32 bytes: magic, version, CRC-32C, the segment's first group, the segment's "created"
+//     header    36 bytes: magic, version, CRC-32C, and the segment's first group, "created" and seed
 //     about     40 bytes: bytes of the segment 8, bytes of its whole groups 8, the group behind them 8, where its last
 //               group begins 4, that group's CRC-32C 4, number of entries 4, CRC-32C of the 36 bytes before 4
 //     blocks    4096 bytes each: 170 entries (key 8, where the group begins 4, where in its payload the record begins
@@ -41,9 +41,8 @@ struct IndexEntry: Comparable, Sendable {
 
 /// The state of a segment when an index was made.
 struct IndexedSegment: Equatable, Sendable {
-  var first: UInt64
-  /// Milliseconds since 1970.
-  var created: Int64
+  /// The segment's.
+  var header: FileHeader
   var bytes = 0
   /// Bytes up to the end of its last complete group. Fewer than `bytes` where it is damaged.
   var wholeBytes = FileHeader.size
@@ -51,6 +50,8 @@ struct IndexedSegment: Equatable, Sendable {
   var next: UInt64
   var lastGroup: UInt32 = 0
   var lastSum: UInt32 = 0
+
+  var first: UInt64 { header.group }
 }
 
 enum SegmentIndex {
@@ -68,7 +69,9 @@ enum SegmentIndex {
 
   /// The bytes of a file. `entries` are sorted.
   static func encoded(_ segment: IndexedSegment, _ entries: [IndexEntry], _ crc: borrowing CRC32C) -> [UInt8] {
-    var bytes = FileHeader(kind: .index, group: segment.first, created: segment.created).encoded(crc)
+    var header = segment.header
+    header.kind = .index
+    var bytes = header.encoded(crc)
     let blocks = (entries.count + entriesPerBlock - 1) / entriesPerBlock
     bytes.reserveCapacity(bytes.count + aboutSize + blocks * blockSize)
     bytes.append(littleEndian: UInt64(segment.bytes))
@@ -134,7 +137,7 @@ struct OpenSegmentIndex: ~Copyable {
     _ bytes: UnsafeRawBufferPointer
   ) -> (segment: IndexedSegment, entries: Int)? {
     let crc = CRC32C()
-    let header: FileHeader
+    var header: FileHeader
     do throws(FileHeader.Fault) { header = try unsafe FileHeader(bytes, crc) } catch { return nil }
     let start = FileHeader.size
     let end = start + SegmentIndex.aboutSize - 4
@@ -143,10 +146,10 @@ struct OpenSegmentIndex: ~Copyable {
       let size = unsafe Int(exactly: bytes.number(at: start, UInt64.self)),
       let wholeBytes = unsafe Int(exactly: bytes.number(at: start + 8, UInt64.self))
     else { return nil }
+    header.kind = .segment
     let segment = unsafe IndexedSegment(
-      first: header.group, created: header.created, bytes: size, wholeBytes: wholeBytes,
-      next: bytes.number(at: start + 16, UInt64.self), lastGroup: bytes.number(at: start + 24, UInt32.self),
-      lastSum: bytes.number(at: start + 28, UInt32.self))
+      header: header, bytes: size, wholeBytes: wholeBytes, next: bytes.number(at: start + 16, UInt64.self),
+      lastGroup: bytes.number(at: start + 24, UInt32.self), lastSum: bytes.number(at: start + 28, UInt32.self))
     return unsafe (segment, Int(bytes.number(at: start + 32, UInt32.self)))
   }
 

@@ -43,7 +43,7 @@ final class SegmentIndexer {
   init?(_ file: any ReadableJournalFile, _ name: SegmentName, limits: JournalLimits) throws(SystemError) {
     var cursor = GroupCursor(file, first: name.first, limits: limits)
     guard let header = try cursor.header(), header.kind == .segment, header.group == name.first else { return nil }
-    segment = IndexedSegment(first: name.first, created: header.created, next: name.first)
+    segment = IndexedSegment(header: header, next: name.first)
     self.cursor = cursor
   }
 

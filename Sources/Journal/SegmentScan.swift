@@ -28,23 +28,23 @@ struct SegmentScan: ~Copyable {
     _ bytes: UnsafeRawBufferPointer, file: String, isLast: Bool, next number: inout UInt64,
     _ body: (UInt64, _ offset: Int, UnsafeRawBufferPointer) throws(E) -> Void
   ) throws(E) -> SegmentEnd {
+    let seed: UInt32
     do throws(FileHeader.Fault) {
       let header = try unsafe FileHeader(bytes, crc)
       guard header.kind == .segment, header.group == number else { throw .foreign }
+      seed = header.seed
     } catch {
-      // A file of a header's size is empty in any version: its header was being written at the power failure.
-      let isBegun = isLast && bytes.count <= FileHeader.size
-      if case .version(let version) = error, !isBegun { return .otherVersion(version) }
-      // Groups are only written behind a synced header.
-      let isTorn = unsafe isLast && findGroup(in: bytes, from: FileHeader.size, after: number &- 1) == nil
-      return isTorn ? .torn(at: 0) : .damaged(Damage(kind: .header, file: file, offset: 0, group: number))
+      // Groups are only written behind a synced header, so without one it was being written at the power failure.
+      if isLast && bytes.count <= FileHeader.size { return .torn(at: 0) }
+      if case .version(let version) = error { return .otherVersion(version) }
+      return .damaged(Damage(kind: .header, file: file, offset: 0, group: number))
     }
     var offset = FileHeader.size
     while offset < bytes.count {
-      guard let group = unsafe GroupHeader.payload(in: bytes, at: offset, maximum: limits.groupBytes, crc),
+      guard let group = unsafe GroupHeader.payload(in: bytes, at: offset, maximum: limits.groupBytes, crc, seed: seed),
         unsafe group.header.number == number
       else {
-        let isTorn = unsafe isLast && findGroup(in: bytes, from: offset, after: number &- 1) == nil
+        let isTorn = unsafe isLast && findGroup(in: bytes, from: offset, after: number &- 1, seed) == nil
         return isTorn ? .torn(at: offset) : .damaged(Damage(kind: .group, file: file, offset: offset, group: number))
       }
       try unsafe body(number, offset, group.payload)
@@ -56,14 +56,18 @@ struct SegmentScan: ~Copyable {
 
   /// The offset of the next intact group with a number above `after`, at any byte. Only numbers that can have been
   /// reached are tried, so this costs about a nanosecond a byte.
-  private func findGroup(in bytes: UnsafeRawBufferPointer, from start: Int, after: UInt64) -> Int? {
+  private func findGroup(
+    in bytes: UnsafeRawBufferPointer, from start: Int, after: UInt64, _ seed: UInt32
+  ) -> Int? {
     guard bytes.count >= GroupHeader.size, start <= bytes.count - GroupHeader.size else { return nil }
     // As many groups as the bytes could hold.
     let most = UInt64(bytes.count / GroupHeader.size) + 1
     for offset in start...(bytes.count - GroupHeader.size) {
       let distance = unsafe bytes.number(at: offset, UInt64.self) &- after
       guard distance >= 1, distance <= most else { continue }
-      if unsafe GroupHeader.payload(in: bytes, at: offset, maximum: limits.groupBytes, crc) != nil { return offset }
+      guard unsafe GroupHeader.payload(in: bytes, at: offset, maximum: limits.groupBytes, crc, seed: seed) == nil else {
+        return offset
+      }
     }
     return nil
   }

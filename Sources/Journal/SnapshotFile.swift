@@ -141,7 +141,7 @@ public struct SnapshotWriter: ~Copyable {
   private mutating func writeGroup(_ payload: UnsafeRawBufferPointer) throws(JournalError) {
     parts += 1
     var bytes: [UInt8] = []
-    unsafe GroupHeader.encode(parts, payload, crc, into: &bytes)
+    unsafe GroupHeader.encode(parts, payload, crc, seed: header.seed, into: &bytes)
     do throws(SystemError) {
       try unsafe bytes.withBytes { (bytes) throws(SystemError) in try unsafe file.append(bytes) }
       unsynchronized += bytes.count

@@ -4,7 +4,7 @@ public import HubCore
 public import HubMessages
 
 public enum StoredSegment {
-  private static let headerBytes = 32
+  private static let headerBytes = 36
   private static let groupHeaderBytes = 16
 
   /// Gives the payload of each group that is there in full length, from a group's start on; where the last one ends.

@@ -86,14 +86,14 @@ extension EndToEnd.Journals {
     let file = URL(fileURLWithPath: "\(directory.path)/\(name)")
     let whole = try Data(contentsOf: file)
     for (offset, byte, word) in [
-      (60, whole[60] ^ 1, "group 1 at byte 32 is damaged"), (12, whole[12] ^ 1, "its header is damaged"),
+      (60, whole[60] ^ 1, "group 1 at byte 36 is damaged"), (12, whole[12] ^ 1, "its header is damaged"),
       (8, whole[8] ^ 1, "its header is damaged"),
       (8, whole[8] - 1, "of format \(whole[8] - 1)"), (8, whole[8] + 1, "of format \(whole[8] + 1)"),
     ] as [(Int, UInt8, String)] {
       var bytes = whole
       bytes[offset] = byte
       // Another program's header has its sum; bits that flipped in ours have not.
-      if word.hasPrefix("of format") { bytes.replaceSubrange(12..<16, with: sum(bytes[..<12] + bytes[16..<32])) }
+      if word.hasPrefix("of format") { bytes.replaceSubrange(12..<16, with: sum(bytes[..<12] + bytes[16..<36])) }
       try bytes.write(to: file)
       for verb in ["export", "inspect", "verify"] {
         let outcome = try HubProcess.run(["journal", verb, directory.path])
@@ -112,7 +112,7 @@ extension EndToEnd.Journals {
   func emptyNewest() throws {
     let (directory, names) = try written()
     let file = URL(fileURLWithPath: "\(directory.path)/\(try #require(names.last))")
-    try Data(contentsOf: file).prefix(32).write(to: file)  // its header
+    try Data(contentsOf: file).prefix(36).write(to: file)  // its header
     let outcome = try HubProcess.run(["journal", "inspect", directory.path])
     #expect(outcome.status == 0 && outcome.output.contains("no group yet\n"), "\(outcome.output)")
     #expect(outcome.output.contains("with 0 groups"), "\(outcome.output)")

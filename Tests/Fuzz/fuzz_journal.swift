@@ -18,10 +18,11 @@ private let first: UInt64 = 41
 /// A segment with these groups, and where each of them ends.
 private func segment(_ payloads: [[UInt8]]) -> (bytes: [UInt8], ends: [Int]) {
   let crc = CRC32C()
-  var bytes = FileHeader(kind: .segment, group: first, created: 1).encoded(crc)
+  let header = FileHeader(kind: .segment, group: first, created: 1)
+  var bytes = header.encoded(crc)
   var ends: [Int] = []
   for (index, payload) in payloads.enumerated() {
-    payload.withUnsafeBytes { GroupHeader.encode(first + UInt64(index), $0, crc, into: &bytes) }
+    payload.withUnsafeBytes { GroupHeader.encode(first + UInt64(index), $0, crc, seed: header.seed, into: &bytes) }
     ends.append(bytes.count)
   }
   return (bytes, ends)

@@ -124,6 +124,28 @@ extension JournalWriter {
     }
   }
 
+  /// The groups of a journal whose only group, with another one in its payload, was cut off.
+  private func openCut(seed: (FileHeader) -> UInt32) throws -> Bench.Found {
+    let bench = Bench()
+    try bench.open { writer in _ = try writer.append([1]) }
+    let name = try #require(bench.disk.files.keys.first)
+    let header = try unsafe bench.disk.read(name).withUnsafeBytes { try unsafe FileHeader($0, CRC32C()) }
+    var payload: [UInt8] = [7, 7, 7]
+    unsafe [9].withUnsafeBytes { unsafe GroupHeader.encode(3, $0, CRC32C(), seed: seed(header), into: &payload) }
+    try bench.open { writer in _ = try writer.append(payload + [7]) }
+    bench.disk.files[name]?.bytes.removeLast()
+    return try bench.open()
+  }
+
+  @Test("What a client sends does not pass for a group behind a write that was cut off")
+  func forgedGroup() throws {
+    let found = try openCut { _ in 0 }
+    #expect(found.groups == [1: [1]])
+    #expect(found.report.tail != nil)
+    // Whoever knew the seed could do it.
+    #expect(throws: JournalError.self) { try openCut(seed: \.seed) }
+  }
+
   @Test("One flipped bit anywhere is refused as damage, or was in the last group; never a wrong record")
   func everyBit() throws {
     let whole = Bench()
