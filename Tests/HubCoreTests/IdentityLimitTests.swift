@@ -81,7 +81,7 @@ import Testing
   }
 
   @Test(
-    "the routes of one beginner's trips have so many bytes, ops' as many as there is room; a restart counts them again")
+    "the routes of one creator's trips have so many bytes, ops' as many as there is room; a restart counts them again")
   func routes() throws {
     func route(_ points: Int) throws -> Route {
       try Route(points: (0..<points).map { try #require(Coordinate(latitude: 0, longitude: Double($0) / 1e5)) })

@@ -155,9 +155,9 @@ struct Drivers: ~Copyable {
 
   // MARK: What and where they are
 
-  /// The driver as the one who begins a trip.
-  func beginner(_ driver: Int) -> TripBeginner {
-    TripBeginner(id: slab[driver].id, driver: handle(of: driver), tripsBegun: Int(slab[driver].tripsBegun))
+  /// The driver as the creator of a trip.
+  func creator(_ driver: Int) -> TripCreator {
+    TripCreator(id: slab[driver].id, driver: handle(of: driver), tripsBegun: Int(slab[driver].tripsBegun))
   }
 
   @inline(__always)
@@ -344,8 +344,8 @@ struct Drivers: ~Copyable {
   }
 
   /// Counts the known trips of the driver that began them, if one did.
-  mutating func count(begunTrips step: Int, of beginner: Handle?) {
-    if let driver = beginner.flatMap({ current($0) }) { slab[driver].count(begunTrips: step) }
+  mutating func count(begunTrips step: Int, of creator: Handle?) {
+    if let driver = creator.flatMap({ current($0) }) { slab[driver].count(begunTrips: step) }
   }
 
   // MARK: What they say of themselves

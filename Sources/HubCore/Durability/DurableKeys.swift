@@ -69,7 +69,7 @@ public enum DurableKeys {
     }
   }
 
-  /// A trip's status follows its id, number, two times and its beginner.
+  /// A trip's status follows its id, number, two times and its creator.
   private static func isEndedTrip(_ record: UnsafeRawBufferPointer) -> Bool {
     guard unsafe RecordKind(rawValue: record[0]) == .trip, let id = unsafe text(record, at: 1) else { return false }
     let offset = 1 + 2 + id.count + 25

@@ -19,10 +19,10 @@ extension Hub {
   mutating func moveTrip(_ input: TripStatusInput) {
     do throws(ErrorReply) {
       try requireRoom("this hub cannot store moves now; send it again")
-      let mover = trips.beginner(by: input).flatMap { findOrInsertDriver($0, isHere: false, isOnline: false) }
+      let mover = trips.creator(by: input).flatMap { findOrInsertDriver($0, isHere: false, isOnline: false) }
       let request = try offersRequest(in: input.report, by: input.actor)
       let outcome = try trips.apply(
-        offers.entitling(input, trips, now), beginner: mover.map { drivers.beginner($0) }, at: now, counting: &counters)
+        offers.entitling(input, trips, now), creator: mover.map { drivers.creator($0) }, at: now, counting: &counters)
       switch outcome {
       case .unchanged(let state):
         acknowledge(Ack(replyTo: input.messageID, trip: state), .tripStatus, since: now.uptime, to: input.session)
@@ -69,7 +69,7 @@ extension Hub {
       carryOut(distant.forget(trip: trips[trip].id))
       if !channels.isInCluster, let id = trips[trip].bookedDriver { _ = findOrInsertDriver(id, isOnline: false) }
       trips.link(trip, to: channels.find(.trip(trips[trip].id)))
-      drivers.count(begunTrips: 1, of: trips[trip].beginner)
+      drivers.count(begunTrips: 1, of: trips[trip].creator)
       channels.sendToCluster(.owned(.trip(trips[trip].id), takes: false))
     }
     countActiveTrip(trip)
@@ -166,7 +166,7 @@ extension Hub {
     _ id: Identifier, withFixOf driver: Int, at time: Timestamp
   ) throws(ErrorReply) -> Int {
     try requireRoom("this hub cannot store another trip now", retryAfter: 60)
-    let step = try trips.begin(id, withFixOf: drivers.beginner(driver), at: time, now, counting: &counters)
+    let step = try trips.begin(id, withFixOf: drivers.creator(driver), at: time, now, counting: &counters)
     commit(step)
     return step.trip
   }
@@ -239,7 +239,7 @@ extension Hub {
 
   mutating func removeTrip(_ trip: Int) {
     channels.sendToCluster(.released(.trip(trips[trip].id)))
-    drivers.count(begunTrips: -1, of: trips[trip].beginner)
+    drivers.count(begunTrips: -1, of: trips[trip].creator)
     offers.forget(trip: trip)
     trips.remove(trip)
   }
@@ -248,10 +248,10 @@ extension Hub {
   mutating func resumeTrip(_ trip: Int) {
     trips.link(trip, to: channels.find(.trip(trips[trip].id)))
     countActiveTrip(trip)
-    let beginner = trips[trip].begunBy == .driver ? trips[trip].driverID : nil
-    let driver = beginner.flatMap { trips[trip].endedAt == nil ? findOrInsertDriver($0) : drivers.find($0) }
+    let creator = trips[trip].begunBy == .driver ? trips[trip].driverID : nil
+    let driver = creator.flatMap { trips[trip].endedAt == nil ? findOrInsertDriver($0) : drivers.find($0) }
     trips.resume(trip, begunBy: driver.map { drivers.handle(of: $0) }, at: now)
-    drivers.count(begunTrips: 1, of: trips[trip].beginner)
+    drivers.count(begunTrips: 1, of: trips[trip].creator)
     trips.arm(trip, &deadlines)
   }
 }

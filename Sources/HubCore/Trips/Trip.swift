@@ -6,7 +6,7 @@ import HubMessages
 struct Trip {
   let compactID: CompactIdentifier
   private(set) var status: TripStatus
-  /// Who began it, for the limits; and the driver (`beginner`), where it was one.
+  /// The role of its creator, for the limits; and the driver (`creator`), where it was one.
   private(set) var begunBy: Role
   /// Its subscribers were notified of its end.
   private(set) var isClosed = false
@@ -20,7 +20,7 @@ struct Trip {
   private var compactRiderID: CompactIdentifier?
   /// The driver that counts this trip as active.
   @Packed var occupied: Handle?
-  @Packed var beginner: Handle?
+  @Packed var creator: Handle?
   /// Numbers the trips of a journal in the order in which they began.
   private(set) var number: UInt64
   /// When it began and was last moved, by the hub's wall clock.

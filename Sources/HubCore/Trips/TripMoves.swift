@@ -95,8 +95,8 @@ extension TripStatusInput {
 }
 
 extension Trips {
-  /// The driver that begins a trip by this request, and whose trips it counts among.
-  func beginner(by input: TripStatusInput) -> Identifier? {
+  /// The driver that creates a trip by this request, and whose trips it counts among.
+  func creator(by input: TripStatusInput) -> Identifier? {
     let begins = input.actor.role == .driver && input.report.status == .requested && input.mayRequest
     return begins && find(input.report.tripID) == nil ? input.actor.id : nil
   }

@@ -12,11 +12,11 @@ struct TripStep {
   var isClaimed = false
 }
 
-/// The driver who would begin a trip.
-struct TripBeginner {
+/// The driver that creates a trip.
+struct TripCreator {
   let id: Identifier
   let driver: Handle
-  /// Known trips that it began.
+  /// Known trips that it created.
   let tripsBegun: Int
 }
 

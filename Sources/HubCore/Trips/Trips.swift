@@ -12,8 +12,8 @@ struct Trips: ~Copyable {
   var slab = Slab<Trip>()
   private var ids = IndexTable()
   private var order = CreationOrder()
-  private var riders = SumByBeginner()
-  private var routes = SumByBeginner()
+  private var riders = SumByCreator()
+  private var routes = SumByCreator()
   private var active: ActiveTrips
   private(set) var legs: TripLegs
   /// Unfinished lists.
@@ -85,11 +85,11 @@ struct Trips: ~Copyable {
   }
 
   /// Drivers begin trips without consent: without a limit one could fill everybody's table.
-  private func checkLimit(of beginner: TripBeginner?, counting counters: inout HubCounters) throws(ErrorReply) {
-    guard let beginner else {
+  private func checkLimit(of creator: TripCreator?, counting counters: inout HubCounters) throws(ErrorReply) {
+    guard let creator else {
       throw ErrorReply(code: .storageFull, message: "this hub's driver table is full", retryAfter: 60)
     }
-    if beginner.tripsBegun < limits.tripsPerDriver { return }
+    if creator.tripsBegun < limits.tripsPerDriver { return }
     counters.count(.tripsPerDriver)
     var refusal = ErrorReply(
       code: .rateLimited,
@@ -101,13 +101,13 @@ struct Trips: ~Copyable {
 
   /// Begins a trip that nobody requested: by a driver's fix, as accepted.
   mutating func begin(
-    _ id: Identifier, withFixOf beginner: TripBeginner, at time: Timestamp, _ now: Moment,
+    _ id: Identifier, withFixOf creator: TripCreator, at time: Timestamp, _ now: Moment,
     counting counters: inout HubCounters
   ) throws(ErrorReply) -> TripStep {
-    try checkLimit(of: beginner, counting: &counters)
+    try checkLimit(of: creator, counting: &counters)
     let trip = try insert(id, by: .driver, status: .accepted, at: time, now, counting: &counters)
-    slab[trip].take(driver: beginner.id)
-    slab[trip].beginner = beginner.driver
+    slab[trip].take(driver: creator.id)
+    slab[trip].creator = creator.driver
     return TripStep(trip: trip, update: slab[trip].update(from: nil, at: nil), isNew: true, isClaimed: true)
   }
 
@@ -154,14 +154,14 @@ struct Trips: ~Copyable {
 
   // MARK: Moving
 
-  /// Handles a `trip_status`. `beginner` is the driver that sends it, if one does and is known.
+  /// Handles a `trip_status`. `creator` is the driver that sends it, if one does and is known.
   mutating func apply(
-    _ input: TripStatusInput, beginner: TripBeginner?, at now: Moment, counting counters: inout HubCounters
+    _ input: TripStatusInput, creator: TripCreator?, at now: Moment, counting counters: inout HubCounters
   ) throws(ErrorReply) -> TripOutcome {
     let move = moveHash(input.messageID, of: input.actor)
     let (report, target) = (input.report, input.report.status)
     guard let trip = find(report.tripID) else {
-      return .step(try request(input, beginner: beginner, move: move, at: now, counting: &counters))
+      return .step(try request(input, creator: creator, move: move, at: now, counting: &counters))
     }
     if slab[trip].recentMoves.contains(move) { return .unchanged(showing: nil) }
     let status = slab[trip].status
@@ -205,7 +205,7 @@ struct Trips: ~Copyable {
 
   /// `requested` for an unknown trip.
   private mutating func request(
-    _ input: TripStatusInput, beginner: TripBeginner?, move: UInt64, at now: Moment,
+    _ input: TripStatusInput, creator: TripCreator?, move: UInt64, at now: Moment,
     counting counters: inout HubCounters
   ) throws(ErrorReply) -> TripStep {
     let (report, actor) = (input.report, input.actor)
@@ -218,8 +218,8 @@ struct Trips: ~Copyable {
         code: .forbidden,
         message: "\(actor.role.name) \(actor.id) may not request trip \(report.tripID) for these parties")
     }
-    if actor.role == .driver { try checkLimit(of: beginner, counting: &counters) }
-    if actor.role == .rider, riders.part(of: riderHash(actor.id)) >= limits.tripsPerRider {
+    if actor.role == .driver { try checkLimit(of: creator, counting: &counters) }
+    if actor.role == .rider, riders.sum(of: riderHash(actor.id)) >= limits.tripsPerRider {
       counters.count(.tripsPerRider)
       throw ErrorReply(
         code: .rateLimited,
@@ -228,7 +228,7 @@ struct Trips: ~Copyable {
     let (rider, driver) = input.parties
     let step = try begin(
       report, by: actor.role, rider: rider, driver: driver, move: move, now, counting: &counters)
-    slab[step.trip].beginner = beginner?.driver
+    slab[step.trip].creator = creator?.driver
     return step
   }
 
@@ -390,10 +390,10 @@ struct Trips: ~Copyable {
     slab[trip].lastPublishedETA = PublishedETA(eta, publishedAt: uptime)
   }
 
-  /// Resumes a restored trip, by the wall clock. `beginner` is the driver that began it, if it is known.
-  mutating func resume(_ trip: Int, begunBy beginner: Handle?, at now: Moment) {
+  /// Resumes a restored trip, by the wall clock. `creator` is the driver that began it, if it is known.
+  mutating func resume(_ trip: Int, begunBy creator: Handle?, at now: Moment) {
     start = now.uptime
-    slab[trip].beginner = beginner
+    slab[trip].creator = creator
     slab[trip].resume(at: now, grace: nanoseconds(timings.tripGrace))
   }
 }
