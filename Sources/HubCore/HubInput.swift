@@ -177,8 +177,8 @@ public enum HubQuery: Sendable {
 /// The audience of an answer.
 public enum Audience: UInt8, Sendable, CaseIterable {
   case ops
-  /// Riders: what `PublicAudience` shows.
-  case everybody
+  /// Get what `PublicAudience` shows.
+  case riders
 }
 
 /// The inputs of a turn from one outlet, in order: fixes separately, the others among them.

@@ -103,7 +103,7 @@ import Testing
   func rights() throws {
     let far = DriverSearch(area: .nearby(Self.place, radiusMeters: 5_001), limit: 1)
     let near = DriverSearch(area: .nearby(Self.place, radiusMeters: 5_000), filter: DriverFilter(status: .available))
-    #expect(audience(.ops, far) == .success(.ops) && audience(.rider, near) == .success(.everybody))
+    #expect(audience(.ops, far) == .success(.ops) && audience(.rider, near) == .success(.riders))
     func isForbidden(_ role: HubMessages.Role, _ search: DriverSearch) -> Bool {
       if case .failure(let refusal) = audience(role, search) { refusal.code == .forbidden } else { false }
     }
@@ -124,12 +124,12 @@ import Testing
       #expect(audience(.ops, search) == .success(.ops))
     }
     let small = BoundingBox(center: Self.place, radiusMeters: 3_500)
-    #expect(audience(.rider, DriverSearch(area: .box(small))) == .success(.everybody))
+    #expect(audience(.rider, DriverSearch(area: .box(small))) == .success(.riders))
     let cut = try MultiPolygon(
       [
         [[(-17, 179.99), (-17, 180), (-16.99, 180), (-17, 179.99)]],
         [[(-17, -180), (-17, -179.99), (-16.99, -180), (-17, -180)]],
       ].map { rings in rings.map { ring in ring.map { Coordinate(latitude: $0.0, longitude: $0.1)! } } }, limit: 100)
-    #expect(audience(.rider, DriverSearch(area: .polygons(cut))) == .success(.everybody))
+    #expect(audience(.rider, DriverSearch(area: .polygons(cut))) == .success(.riders))
   }
 }

@@ -18,7 +18,7 @@ import Testing
           let cells = AreaCovering.cells(of: .nearby(place, radiusMeters: 500_000), .ops)
           #expect(cells?.isEmpty == false, "\(place)")
         }
-        let cells = AreaCovering.cells(of: .nearby(place, radiusMeters: 5_000), .everybody)
+        let cells = AreaCovering.cells(of: .nearby(place, radiusMeters: 5_000), .riders)
         #expect(cells?.isEmpty == false && cells?.allSatisfy { $0.precision >= 5 } == true, "\(place)")
       }
     }
@@ -77,7 +77,7 @@ import Testing
     let name = try #require(text.firstMatch(of: /"channel":"(nearby:[^"]+)"/)?.1)
     let list = try #require(text.firstMatch(of: /"cells":\[([^\]]+)\]/)?.1)
     let channel = try #require(Channel(String(name)))
-    let cells = try #require(AreaCovering.cells(of: channel, .everybody))
+    let cells = try #require(AreaCovering.cells(of: channel, .riders))
     #expect(list.split(separator: ",").map { $0.filter { $0 != "\"" } } == cells.map(\.description))
     // The driver of the update: in that cell, in the middle of a field, at a whole second.
     let update = try #require(text.firstMatch(of: /"cell":"(\w+)"[^}]+"latitude":([0-9.]+),"longitude":([0-9.]+)/))

@@ -127,7 +127,7 @@ extension DurableBench {
     #expect(second.found(around).map(\.driverID) == [id("D")])
     #expect(second.found(box).map(\.driverID) == [id("D")])
     #expect(second.found(around, stale: true).first?.isOnline == true)
-    #expect(second.found(around, for: .everybody).count == 1)
+    #expect(second.found(around, for: .riders).count == 1)
     let watcher = AreaWatcher(.ops, slot: 82)
     let cell = GeohashCell(at(52.5, 13.4), precision: 4)
     var inputs = [watcher.ask(.area(cell))]
@@ -368,10 +368,10 @@ extension DurableBench {
     first.drive(5)
     first.turn([first.move(.driver, "D", "T", .cancelled)])
     first.store()
-    let name = try #require(first.found(around, for: .everybody).first?.driverID)
+    let name = try #require(first.found(around, for: .riders).first?.driverID)
     for fromSnapshot in [false, true] {
       let second = try first.restarted(after: 1, fromSnapshot: fromSnapshot, seed: 1234)
-      #expect(second.found(around, for: .everybody).map(\.driverID) == [name])
+      #expect(second.found(around, for: .riders).map(\.driverID) == [name])
     }
   }
 
@@ -390,7 +390,7 @@ extension DurableBench {
       return PublicAudience.name(
         hub.audience.pseudonym(of: id("D"), lastTripEnded: hub.drivers[driver].lastTripEnded, at: first.now.timestamp))
     }
-    #expect(try name(nil) == first.found(around, for: .everybody).first?.driverID)
+    #expect(try name(nil) == first.found(around, for: .riders).first?.driverID)
     #expect(try name(SipKey(1, 2)) != name(nil))
   }
 }

@@ -187,7 +187,7 @@ extension Simulation {
       switch pick(6) {
       case 0: .query(session, .driver(Cast.driverIDs[pick(Cast.drivers)]))
       case 1:
-        .query(session, .drivers(search(), oneIn(2) ? .ops : .everybody, by: HubBench.asker), replyTo: Cast.messages[6])
+        .query(session, .drivers(search(), oneIn(2) ? .ops : .riders, by: HubBench.asker), replyTo: Cast.messages[6])
       case 4:
         .trips(
           session,

@@ -13,7 +13,7 @@ import Testing
   private func query(_ bench: HubBench, _ role: Role, _ name: String, slot: UInt32) -> HubInput {
     .query(
       bench.session(slot: slot),
-      .drivers(Self.search, role == .ops ? .ops : .everybody, by: Actor(role: role, id: id(name))),
+      .drivers(Self.search, role == .ops ? .ops : .riders, by: Actor(role: role, id: id(name))),
       replyTo: message("q"))
   }
 

@@ -107,11 +107,11 @@ private final class Crowd {
   }
 
   private func ask(_ sightings: inout (rider: Sightings, ops: Sightings), limit: Int) {
-    for audience in [Audience.everybody, .ops] {
+    for audience in [Audience.riders, .ops] {
       let search = DriverSearch(area: .nearby(Crowd.center, radiusMeters: 4000), limit: limit)
       guard let list = bench.ask(search, for: audience) else { continue }
       switch audience {
-      case .everybody: sightings.rider.see(list, limit: limit, now: bench.clock)
+      case .riders: sightings.rider.see(list, limit: limit, now: bench.clock)
       case .ops: sightings.ops.see(list, limit: limit, now: bench.clock)
       }
     }

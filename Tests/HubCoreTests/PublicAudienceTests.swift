@@ -114,7 +114,7 @@ import Testing
       bench.report(of: "d\(number)")?.position.map { center.distance(to: PublicGrid.snapped($0.coordinate)) }
     }.sorted()
     func metres(_ search: DriverSearch) throws -> [Double] {
-      let list = try #require(bench.ask(search, for: .everybody))
+      let list = try #require(bench.ask(search, for: .riders))
       for report in list.drivers {
         let position = try #require(report.position)
         #expect(report.driverID.description.count == 14 && report.status == .available)
@@ -133,7 +133,7 @@ import Testing
     let within = DriverSearch(area: .nearby(center, radiusMeters: 300), limit: nil)
     #expect(try metres(within) == expected(Array(shown.filter { $0 <= 300 }.prefix(100))))
     let box = DriverSearch(area: .box(BoundingBox(center: center, radiusMeters: 2_000)), limit: nil)
-    #expect(try metres(box).count == 100 && bench.ask(box, for: .everybody)?.more == shown.count - 100)
+    #expect(try metres(box).count == 100 && bench.ask(box, for: .riders)?.more == shown.count - 100)
   }
 
   @Test("of an online driver a rider learns no age, also by asking with one greatest age after the other")
@@ -151,7 +151,7 @@ import Testing
       known.append(try #require(bench.ask(search)?.drivers.first?.position?.age))
       for maxAge in [nil, 0.0, 1, 119, 120, 600] {
         search.filter.maxAge = maxAge
-        shown.append(bench.ask(search, for: .everybody)?.drivers.first?.position?.age)
+        shown.append(bench.ask(search, for: .riders)?.drivers.first?.position?.age)
       }
     }
     #expect(known.last! > 280, "standing, it may be silent for five minutes")
@@ -163,7 +163,7 @@ import Testing
     let bench = HubBench()
     for driver in 0..<10 { bench.turn(bench.fix(bench.connect("d\(driver)", slot: UInt32(driver)))) }
     let search = DriverSearch(area: .nearby(at(52.52, 13.405), radiusMeters: 500), limit: 1)
-    let first = (0..<60).compactMap { _ in bench.ask(search, for: .everybody)?.drivers.first?.driverID }
+    let first = (0..<60).compactMap { _ in bench.ask(search, for: .riders)?.drivers.first?.driverID }
     #expect(first.count == 60 && Set(first).count > 5)
     let ops = (0..<60).compactMap { _ in bench.ask(search)?.drivers.first?.driverID }
     #expect(Set(ops) == [id("d0")], "ops get the same one")
@@ -175,7 +175,7 @@ import Testing
     let session = bench.connect("d")
     bench.turn(bench.fix(session))
     func name() -> Identifier? {
-      bench.ask(DriverSearch(area: .nearby(at(52.52, 13.405), radiusMeters: 500)), for: .everybody)?.drivers.first?
+      bench.ask(DriverSearch(area: .nearby(at(52.52, 13.405), radiusMeters: 500)), for: .riders)?.drivers.first?
         .driverID
     }
     let before = try #require(name())

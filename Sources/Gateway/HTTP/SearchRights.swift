@@ -18,7 +18,7 @@ extension DriverSearch {
     case .driver: throw DriverSearch.refusal("a driver may not look for other drivers")
     case .rider:
       try checkRider()
-      return .everybody
+      return .riders
     }
   }
 

@@ -9,8 +9,8 @@ import HubMessages
 enum AreaAudience: UInt8, CaseIterable {
   /// All drivers, as they are.
   case ops
-  /// Riders: what `PublicAudience` shows.
-  case everybody
+  /// Get what `PublicAudience` shows.
+  case riders
   /// For ops, how many drivers are in each of the cells in it.
   case counts
   /// For other hubs of the cluster: all drivers of this one.
@@ -68,7 +68,7 @@ struct AreaCell {
   /// The number of drivers that it shows at most.
   static func shownLimit(_ audience: AreaAudience) -> Int {
     switch audience {
-    case .everybody: 100
+    case .riders: 100
     case .ops: HubLimits.opsDriversPerCell
     case .counts: 0
     case .peers: .max
@@ -79,7 +79,7 @@ struct AreaCell {
   mutating func continueFilling(at next: UInt64?, hasGuests: Bool) {
     fillKey = next ?? cell.firstKey
     if next != nil { return }
-    if fillsFrom == .online, audience != .everybody {
+    if fillsFrom == .online, audience != .riders {
       fillsFrom = .offline
     } else if fillsFrom != .guests, hasGuests, audience != .peers {
       fillsFrom = .guests
@@ -126,7 +126,7 @@ extension AreaAudience {
   /// The channel of a cell.
   func channel(of cell: GeohashCell) -> Channel {
     switch self {
-    case .ops, .everybody, .peers: .area(cell)
+    case .ops, .riders, .peers: .area(cell)
     case .counts: .countsBlock(cell)
     }
   }

@@ -19,7 +19,7 @@ enum AreaCovering {
       } else if role == .ops {
         (.ops, self.cells(of: request.channel, precision: request.precision, .ops))
       } else {
-        (.everybody, self.cells(of: request.channel, .everybody))
+        (.riders, self.cells(of: request.channel, .riders))
       }
     guard let cells else { throw ErrorReply(code: .badMessage, message: refusal(of: request)) }
     return (audience, cells)
@@ -28,7 +28,7 @@ enum AreaCovering {
   /// The range of geohash characters that an audience may ask for.
   static func precisions(_ audience: Audience) -> ClosedRange<Int> {
     switch audience {
-    case .everybody: 5...8
+    case .riders: 5...8
     case .ops: Channel.areaPrecisions.lowerBound...Channel.areaPrecisions.upperBound
     }
   }

@@ -182,7 +182,7 @@ extension AreaTable {
   @inline(__always)
   func areaName(_ number: UInt32, _ audience: AreaAudience, _ drivers: borrowing Drivers) -> Identifier {
     switch audience {
-    case .everybody: PublicAudience.name(area(of: number).pseudonym)
+    case .riders: PublicAudience.name(area(of: number).pseudonym)
     case .ops, .counts, .peers:
       if let guest = number.guest { guests[guest].seen.driverID } else { drivers[Int(number)].id }
     }

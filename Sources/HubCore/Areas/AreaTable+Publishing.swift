@@ -112,10 +112,10 @@ extension AreaTable {
         driverID: drivers[Int(number)].id, coordinate: position.coordinate, heading: position.heading,
         speed: position.speed, status: drivers[Int(number)].status, timestamp: position.published,
         timeSource: position.timeSource)
-    case .everybody:
+    case .riders:
       guard (guest?.seen.status ?? drivers[Int(number)].status) == .available else { return nil }
       return AreaUpdate.Driver(
-        driverID: areaName(number, .everybody, drivers),
+        driverID: areaName(number, .riders, drivers),
         coordinate: cells[cell].middle(ofField: cells[cell].members[slot].field), heading: nil, speed: nil,
         status: .available, timestamp: second)
     }
@@ -153,7 +153,7 @@ extension AreaTable {
     update.details = builder.details
     if isInCluster { update.keepArrived() }
     // A cell's order does not change with the drivers' names.
-    if cells[index].audience == .everybody { update.sortByName() }
+    if cells[index].audience == .riders { update.sortByName() }
     return update.parts.map { .areaUpdate($0) }
   }
 }

@@ -66,7 +66,7 @@ extension AreaTable {
     let hour = PublicAudience.hour(of: second)
     second = now.timestamp.wholeSecond
     beginTick(at: now.uptime)
-    if PublicAudience.hour(of: second) != hour, precisions(.everybody) != 0 { renamed = 0 }
+    if PublicAudience.hour(of: second) != hour, precisions(.riders) != 0 { renamed = 0 }
   }
 
   /// At a new hour: looks at every driver that riders see, so that all change names in the same tick, with or without a
@@ -79,7 +79,7 @@ extension AreaTable {
       budget -= 1
       for index in first..<end {
         let number = number(at: index, drivers)
-        guard isShown(to: .everybody, first: area(of: number).first) else { continue }
+        guard isShown(to: .riders, first: area(of: number).first) else { continue }
         budget -= look(at: number, drivers, context)
       }
       renamed = end < count ? end : nil
@@ -98,7 +98,7 @@ extension AreaTable {
   @inline(__always)
   private func field(_ key: UInt64, _ driver: borrowing AreaDriver, in cell: Int) -> UInt32 {
     switch cells[cell].audience {
-    case .everybody: UInt32(truncatingIfNeeded: PublicGrid.field(key: key))
+    case .riders: UInt32(truncatingIfNeeded: PublicGrid.field(key: key))
     case .ops, .peers: 0
     case .counts:
       BlockCounts.field(key, precision: cells[cell].cell.precision, .init(driver.status, isOnline: driver.isOnline))
@@ -123,7 +123,7 @@ extension AreaTable {
   private mutating func updateCells(_ driver: AreaDriver, _ drivers: borrowing Drivers, _ context: AreaContext) -> Int {
     var area = area(of: driver.number)
     let before = area
-    if driver.isAvailable, precisions(.everybody) != 0 { area.pseudonym = pseudonym(driver, context.audience) }
+    if driver.isAvailable, precisions(.riders) != 0 { area.pseudonym = pseudonym(driver, context.audience) }
     let isRenamed = area.pseudonym != before.pseudonym
     // A rounded position is in the same cell as the exact one.
     var count = keepOrLeave(
@@ -131,7 +131,7 @@ extension AreaTable {
     if let key = driver.key {
       count += join(driver, &area, drivers, key: key, .ops)
       count += join(driver, &area, drivers, key: key, .counts)
-      if driver.isAvailable { count += join(driver, &area, drivers, key: key, .everybody) }
+      if driver.isAvailable { count += join(driver, &area, drivers, key: key, .riders) }
     }
     if let key = driver.ownKey { count += join(driver, &area, drivers, key: key, .peers) }
     setArea(area, of: driver.number)
@@ -149,7 +149,7 @@ extension AreaTable {
       link = node(link).next
       count += 1
       let audience = cells[cell].audience
-      if let key = driver.key(for: audience), audience != .everybody || isAvailable,
+      if let key = driver.key(for: audience), audience != .riders || isAvailable,
         cells[cell].cell.contains(key: key)
       {
         let slot = cells[cell].members.find(rank: driver.rank, driver: driver.number).slot
@@ -161,7 +161,7 @@ extension AreaTable {
         cells[cell].noteChange(at: slot, tick: UInt32(truncatingIfNeeded: tick))
         touch(cell)
       } else {
-        leave(driver.number, rank: driver.rank, cell, name: audience == .everybody ? name() : driver.id)
+        leave(driver.number, rank: driver.rank, cell, name: audience == .riders ? name() : driver.id)
         unlink(cell, first: &area.first)
       }
     }
@@ -246,10 +246,10 @@ extension AreaTable {
     let audience = cells[cell].audience
     guard let key = driver.key(for: audience), cells[cell].cell.contains(key: key) else { return }
     var area = area(of: number)
-    if audience == .everybody {
+    if audience == .riders {
       guard driver.isAvailable else { return }
       // Riders who see it already know it by this name.
-      if !isShown(to: .everybody, first: area.first) { area.pseudonym = pseudonym(driver, context.audience) }
+      if !isShown(to: .riders, first: area.first) { area.pseudonym = pseudonym(driver, context.audience) }
     }
     join(driver, &area, drivers, cell, key: key, publishes: false)
     setArea(area, of: number)

@@ -62,7 +62,7 @@ public struct FleetQuestion: Sendable {
 
   init(_ query: TripQuery, _ session: SessionRef, _ replyTo: MessageID?) {
     self.init(
-      session: session, replyTo: replyTo, request: .query(.trip(query.id)), actor: query.actor, audience: .everybody,
+      session: session, replyTo: replyTo, request: .query(.trip(query.id)), actor: query.actor, audience: .riders,
       grant: query.grant)
   }
 

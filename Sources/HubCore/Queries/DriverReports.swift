@@ -14,14 +14,14 @@ extension Drivers {
   func matches(
     _ driver: UInt32, _ label: DriverLabel, _ filter: DriverFilter, _ audience: Audience, at time: Timestamp
   ) -> Bool {
-    if audience == .everybody, label.status != .available { return false }
+    if audience == .riders, label.status != .available { return false }
     if let status = filter.status, label.status != status { return false }
     if filter.vehicleType != nil || !filter.tags.isEmpty {
       guard profiles.matches(label.profile, vehicleType: filter.vehicleType, tags: filter.tags) else { return false }
     }
     guard let maxAge = filter.maxAge else { return true }
     // A rider must not find out by repeated queries with other `maxAge` what it may not see.
-    if audience == .everybody { return PublicAudience.age <= maxAge }
+    if audience == .riders { return PublicAudience.age <= maxAge }
     guard let newest = self[Int(driver)].position?.timestamp else { return false }
     return self[Int(driver)].clock.age(of: newest, at: time) <= maxAge
   }

@@ -52,8 +52,8 @@ extension RunningSearch {
     case (.complete, .ops):
       DriverHit.sort(&hits, from: 0)
       phase = .reporting(0)
-    case (.complete, .everybody) where hits.isEmpty: phase = .reporting(0)
-    case (.complete, .everybody), (.exhausted, _): scan(within: isFull ? reach : .infinity)
+    case (.complete, .riders) where hits.isEmpty: phase = .reporting(0)
+    case (.complete, .riders), (.exhausted, _): scan(within: isFull ? reach : .infinity)
     }
   }
 
@@ -103,7 +103,7 @@ extension RunningSearch {
   ) {
     guard drivers.matches(entry.driver, entry.label, search.filter, audience, at: view.now.timestamp) else { return }
     var vector = entry.vector
-    if audience == .everybody {
+    if audience == .riders {
       guard let place = index.position(of: entry.driver) else { return }
       let shown = PublicGrid.snapped(place)
       guard has(shown) else { return }
@@ -148,7 +148,7 @@ extension RunningSearch {
     case .ops:
       report = drivers.report(of: Int(driver), at: view.now.timestamp)
       report.isOnline = search.filter.includesStale ? report.isOnline : nil
-    case .everybody: report = drivers.publicReport(of: Int(driver), view)
+    case .riders: report = drivers.publicReport(of: Int(driver), view)
     }
     guard let place = report.position?.coordinate else { return nil }
     let distance = point.vector.distance(to: UnitVector(place))

@@ -112,7 +112,7 @@ struct RunningSearch {
   static func maximumRadius(_ audience: Audience) -> Double {
     switch audience {
     case .ops: DriverSearch.everywhereMeters
-    case .everybody: PublicAudience.maximumRadiusMeters
+    case .riders: PublicAudience.maximumRadiusMeters
     }
   }
 

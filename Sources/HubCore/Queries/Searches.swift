@@ -49,7 +49,7 @@ struct Searches {
     byIdentity[search.identity, default: 0] += 1
     begun += 1
     var running = search
-    if running.audience == .everybody {
+    if running.audience == .riders {
       running.tieBreak = view.audience.tieBreak(search: begun, at: view.now.uptime)
     }
     boxes.append(SearchBox(running))
