@@ -240,7 +240,7 @@ extension Asking {
     let message: Reply? =
       switch answer {
       case .nothing, .page: nil
-      case .result(let result): .result(ResultReply(replyTo: ClusterOutput.unasked, result: result))
+      case .result(let result): .result(ResultReply(replyTo: ClusterOutput.unsolicited, result: result))
       case .refused(let error): .error(error)
       }
     context.peers[peer].append(.found) { bytes in

@@ -217,7 +217,7 @@ final class ClusterContext {
 
   /// Asks a peer for a channel whose sessions nobody names.
   func resume(_ request: Subscribe, at index: Int) {
-    peers[index].append(.resume) { $0.append(request, ClusterOutput.unasked, at: time) }
+    peers[index].append(.resume) { $0.append(request, ClusterOutput.unsolicited, at: time) }
   }
 
   /// Follows a channel at a peer no longer.

@@ -286,7 +286,7 @@ extension ClusterNode {
   private mutating func shown(_ session: SessionRef, _ report: TripReport, isNew: Bool) {
     guard let (ask, isCurrent) = context.asker(session), isCurrent else { return }
     guard ask.channel != nil else { return asking.reply(ask.peer, .result(.trip(report)), ask.token) }
-    let result = ResultReply(replyTo: ClusterOutput.unasked, result: .trip(report))
+    let result = ResultReply(replyTo: ClusterOutput.unsolicited, result: .trip(report))
     forwarding.reply(ask.peer, ask.token, .result(result), isNew: isNew)
   }
 

@@ -297,7 +297,8 @@ extension Following {
     for (id, holder) in follow.holders.sorted(by: { "\($0.key)" < "\($1.key)" }) {
       if let before = holder.question { _ = takePending(before) }
       let question = SubscribeInput(
-        session: .nobody, actor: holder.actor, messageID: ClusterOutput.unasked, request: Subscribe(channel: channel),
+        session: .nobody, actor: holder.actor, messageID: ClusterOutput.unsolicited,
+        request: Subscribe(channel: channel),
         grant: holder.grant)
       let token = insert(question)
       follows[channel]?.holders[id]?.question = token

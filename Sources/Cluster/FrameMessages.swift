@@ -85,7 +85,7 @@ extension ByteBuffer {
     append(question.grant.rawValue)
     append(run: {
       BinaryWriter.write(
-        .query(request), messageID: ClusterOutput.unasked, timestamp: time, tripBefore: nil, into: &$0)
+        .query(request), messageID: ClusterOutput.unsolicited, timestamp: time, tripBefore: nil, into: &$0)
     })
   }
 
@@ -96,7 +96,7 @@ extension ByteBuffer {
   }
 
   mutating func append(_ channel: Channel, at time: Timestamp) {
-    append(Subscribe(channel: channel), ClusterOutput.unasked, at: time)
+    append(Subscribe(channel: channel), ClusterOutput.unsolicited, at: time)
   }
 
   mutating func append(utf8Run text: String) { append(run: { $0.append(utf8: text) }) }

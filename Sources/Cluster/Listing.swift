@@ -141,7 +141,7 @@ extension ByteBuffer {
 
   private mutating func append(_ entry: (number: UInt64, report: QueryResult), at time: Timestamp) {
     append(varint: entry.number)
-    append(.result(ResultReply(replyTo: ClusterOutput.unasked, result: entry.report)), at: time)
+    append(.result(ResultReply(replyTo: ClusterOutput.unsolicited, result: entry.report)), at: time)
     // What lists have beside what the binary protocol says of one driver.
     guard case .driver(let report) = entry.report else { return }
     append(report.confidence.map { $0.rawValue + 1 } ?? 0)

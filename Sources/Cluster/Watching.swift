@@ -195,7 +195,7 @@ extension Watching {
       context.inputs.append(
         .subscribe(
           SubscribeInput(
-            session: session, actor: .cluster, messageID: ClusterOutput.unasked,
+            session: session, actor: .cluster, messageID: ClusterOutput.unsolicited,
             request: Subscribe(channel: .area(cell)), grant: .granted)))
     }
   }

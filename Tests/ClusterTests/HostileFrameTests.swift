@@ -280,7 +280,7 @@ extension ClusterWorld {
       tripID: try #require(Identifier("t")), target: .pickup, eta: 60, distance: 500, arrivalTime: time,
       basis: .direct, after: 4)
     let answer = Subscribed(
-      replyTo: ClusterOutput.unasked, channel: channel, sequence: 4, epoch: try #require(InlineText("e")),
+      replyTo: ClusterOutput.unsolicited, channel: channel, sequence: 4, epoch: try #require(InlineText("e")),
       recovered: true, snapshot: Subscribed.Snapshot())
     func read(_ missed: [UInt8]) throws -> OwnerAnswer {
       var bytes = ByteBuffer()

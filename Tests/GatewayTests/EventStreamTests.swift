@@ -150,7 +150,8 @@ import Testing
       return
     }
     let restarted = Subscribed(
-      replyTo: ClusterOutput.unasked, channel: try trip("T1"), sequence: 2, epoch: InlineText("e2")!, recovered: false,
+      replyTo: ClusterOutput.unsolicited, channel: try trip("T1"), sequence: 2, epoch: InlineText("e2")!,
+      recovered: false,
       snapshot: nil)
     stream.restarted(restarted, on: ChannelHandle(index: 8))
     #expect(line(stream) == "id: e1:6,\n", "a channel that it does not follow")

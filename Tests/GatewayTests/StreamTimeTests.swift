@@ -86,7 +86,7 @@ import Testing
     let handle = try #require(handles.first)
     let channel = Channel.driver(try #require(Identifier("d1")))
     let answer = Subscribed(
-      replyTo: ClusterOutput.unasked, channel: channel, sequence: 7, epoch: try #require(InlineText("another")),
+      replyTo: ClusterOutput.unsolicited, channel: channel, sequence: 7, epoch: try #require(InlineText("another")),
       recovered: false, snapshot: nil)
     let event = Publication(
       channel: channel, number: 1, timestamp: Timestamp(milliseconds: 1_763_680_000_000),

@@ -9,8 +9,8 @@ struct RevocationSweep {
   private let slotsPerStep: Int
   /// The first slot of the next step; at the table's end the sweep is over.
   private var next = 0
-  /// Something was revoked since the sweep began.
-  private var isAgain = false
+  /// Something was revoked since the sweep began: it runs once more.
+  private var mustRepeat = false
   /// When the next step is due (uptime, ns).
   private(set) var nextStep = Int64.max
 
@@ -25,7 +25,7 @@ struct RevocationSweep {
   /// Something was revoked.
   mutating func begin(now: Int64) {
     guard nextStep == .max else {
-      isAgain = true
+      mustRepeat = true
       return
     }
     (next, nextStep) = (0, now)
@@ -38,8 +38,8 @@ struct RevocationSweep {
     let found = (next..<end).filter { sessions[$0].isRevoked(by: access, now: now.timestamp) }
     (next, nextStep) = (end, now.uptime + Limits.sweepPause)
     if next == sessions.endIndex {
-      nextStep = isAgain ? nextStep : .max
-      (next, isAgain) = (0, false)
+      nextStep = mustRepeat ? nextStep : .max
+      (next, mustRepeat) = (0, false)
     }
     return found
   }

@@ -46,9 +46,9 @@ extension Channels {
     if let clusterOutlet { emit(.cluster(output), to: clusterOutlet) }
   }
 
-  /// Has the cluster look for the owner of a channel that is not here. False for all trips' channel on behalf of
-  /// another hub: every hub has its own.
-  mutating func looksElsewhere(_ input: SubscribeInput) -> Bool {
+  /// Has the cluster look for the owner of a channel that is not here. False, without doing so, for all trips' channel
+  /// on behalf of another hub: every hub has its own.
+  mutating func askClusterForOwner(_ input: SubscribeInput) -> Bool {
     let isOfHub = input.session.outlet == clusterOutlet
     if isOfHub, input.request.channel == .trips { return false }
     sendToCluster(isOfHub ? .notHere(input.session) : .subscribe(input))
@@ -56,7 +56,7 @@ extension Channels {
   }
 
   /// Asks all hubs of the cluster. False where this hub answers alone: the subject is here, or another hub asks.
-  mutating func gathers(_ question: FleetQuestion, isHere: Bool = false) -> Bool {
+  mutating func askClusterIfShared(_ question: FleetQuestion, isHere: Bool = false) -> Bool {
     guard let clusterOutlet, !isHere, question.session.outlet != clusterOutlet else { return false }
     sendToCluster(.ask(question))
     return true
@@ -64,7 +64,7 @@ extension Channels {
 
   /// Has the cluster look for the hub of a trip or a driver that is not here. False for a request of another hub, which
   /// this one handles.
-  mutating func forwards(_ request: TripRequest) -> Bool {
+  mutating func forwardToOwner(_ request: TripRequest) -> Bool {
     guard let clusterOutlet, request.session.outlet != clusterOutlet else { return false }
     sendToCluster(.tripRequest(request))
     return true
@@ -72,7 +72,7 @@ extension Channels {
 
   /// Gives this hub's figures of a second to the others' outlet, which returns those of all hubs. False where there are
   /// no others.
-  mutating func gathers(_ second: HubFigures) -> Bool {
+  mutating func sendFiguresToCluster(_ second: HubFigures) -> Bool {
     guard isInCluster else { return false }
     sendToCluster(.second(second, watched: WatchedFeeds(stats: isWatched(.stats), fleet: isWatched(.fleet))))
     return true
@@ -87,7 +87,7 @@ extension Channels {
 
   /// Puts a question about families of tokens, or sessions, to the hubs of the cluster that have them. False where this
   /// one answers it alone.
-  mutating func gathers(_ request: CredentialRequest, isHere: Bool) -> Bool {
+  mutating func askClusterIfShared(_ request: CredentialRequest, isHere: Bool) -> Bool {
     guard let clusterOutlet, !isHere, request.session.outlet != clusterOutlet else { return false }
     sendToCluster(.credentials(request))
     return true
@@ -223,7 +223,7 @@ extension Channels {
     guard let channel = followed(name) else { return }
     if table.numbering(channel) != .own {
       let answer = Subscribed(
-        replyTo: ClusterOutput.unasked, channel: name, sequence: table.sequence(channel), epoch: epoch,
+        replyTo: ClusterOutput.unsolicited, channel: name, sequence: table.sequence(channel), epoch: epoch,
         recovered: false, snapshot: snapshot)
       emit(.channelRestarted(ChannelHandle(index: UInt32(channel)), answer), toSubscribersOf: channel)
     }

@@ -42,7 +42,7 @@ extension Channels {
 
   /// Defers an input about a channel until the channel's events are stored; false where they are, and no earlier input
   /// waits.
-  func waits(_ input: HubInput, for channel: Channel, _ storage: inout HubStorage) -> Bool {
+  func parkIfUnstored(_ input: HubInput, for channel: Channel, _ storage: inout HubStorage) -> Bool {
     guard storage.isOn, storage.condition == .good else { return false }
     // Not before earlier ones, which are handled again in order when they are released.
     let isBehindOthers = storage.parked > 0 && !storage.isReleasing && table.find(channel) != nil

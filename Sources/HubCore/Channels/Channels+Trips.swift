@@ -50,7 +50,7 @@ extension Channels {
       sendToCluster(.unfollowed(.trips))
     }
     let answer = Subscribed(
-      replyTo: ClusterOutput.unasked, channel: .trips, sequence: table.sequence(channel), epoch: epoch,
+      replyTo: ClusterOutput.unsolicited, channel: .trips, sequence: table.sequence(channel), epoch: epoch,
       recovered: false, snapshot: nil)
     let handle = ChannelHandle(index: UInt32(channel))
     emitStored(.channelRestarted(handle, answer), toSubscribersOf: channel, &storage, counting: &counters)

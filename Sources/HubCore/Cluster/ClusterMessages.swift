@@ -156,7 +156,7 @@ public struct CredentialRequest: Sendable {
 /// From the hub to its cluster.
 public enum ClusterOutput: Sendable {
   /// The `replyTo` of an unsolicited `subscribed`: a channel has another owner, or other numbers.
-  package static let unasked = MessageID(number: 0)
+  package static let unsolicited = MessageID(number: 0)
   /// Cells of more characters than this (4.9 by 4.9 km) are watched through the larger cell.
   package static var finestWatched: Int { 5 }
 

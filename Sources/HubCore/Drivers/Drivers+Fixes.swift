@@ -32,9 +32,9 @@ extension Drivers {
     slab[driver].believeClock(sent: sent, at: time)
   }
 
-  /// Whether a fix of this time is new, as far as fix times are remembered.
+  /// Remembers the time of a fix, unless `remembering` is false. Returns whether it is new, as far as memory reaches.
   @inline(__always)
-  mutating func isNew(_ time: Timestamp, of driver: Int, remembering: Bool) -> Bool {
+  mutating func insertIfNew(_ time: Timestamp, of driver: Int, remembering: Bool) -> Bool {
     guard let times = slab[driver].fixTimes else { return true }
     return remembering ? fixTimes[times].insert(time) : !fixTimes[times].contains(time)
   }
@@ -45,8 +45,8 @@ extension Drivers {
   }
 
   /// The time (ms since 1970) from which fixes not in memory are known to be new.
-  func vouchesFrom(_ driver: Int) -> Int64 {
-    if let times = slab[driver].fixTimes { return fixTimes[times].vouchesFrom }
+  func completeSince(_ driver: Int) -> Int64 {
+    if let times = slab[driver].fixTimes { return fixTimes[times].completeSince }
     return slab[driver].tracker.latest?.milliseconds ?? .min
   }
 
@@ -82,7 +82,7 @@ extension Drivers {
       FixTimes(
         capacity: limits.fixTimesPerDriver, newest: newest,
         isRecorded: newest.map { !isStored || !hasNoRecord(ofPublished: $0, of: driver) } ?? true,
-        vouchesFrom: slab[driver].tracker.latest))
+        completeSince: slab[driver].tracker.latest))
   }
 
   // MARK: Fixes that are stored, or were not

@@ -9,15 +9,15 @@ struct FixTimes {
   private var milliseconds: [Int64] = []
 
   /// Times from here on that are not in the list are new.
-  private(set) var vouchesFrom = Int64.min
+  private(set) var completeSince = Int64.min
 
   /// For a driver whose newest fix is known, if it has sent any. One that could not be recorded counts as unseen.
   /// `latest`: no fix is later; the newest, unless its clock was set back.
-  init(capacity: Int, newest: Timestamp? = nil, isRecorded: Bool = true, vouchesFrom latest: Timestamp? = nil) {
+  init(capacity: Int, newest: Timestamp? = nil, isRecorded: Bool = true, completeSince latest: Timestamp? = nil) {
     self.capacity = capacity
     guard let newest else { return }
     if isRecorded { milliseconds = [newest.milliseconds] }
-    vouchesFrom = (latest ?? newest).milliseconds
+    completeSince = (latest ?? newest).milliseconds
   }
 
   func contains(_ time: Timestamp) -> Bool { milliseconds.containsAscending(time.milliseconds) }
@@ -29,7 +29,7 @@ struct FixTimes {
     if low < milliseconds.count, milliseconds[low] == value { return false }
     if milliseconds.count == capacity {
       if low == 0 { return true }  // older than all that is remembered: unknown, counts as new
-      vouchesFrom = max(vouchesFrom, milliseconds.removeFirst() + 1)
+      completeSince = max(completeSince, milliseconds.removeFirst() + 1)
       low -= 1
     }
     milliseconds.insert(value, at: low)

@@ -11,8 +11,8 @@ import HubMessages
 
 extension Hub {
   /// Handles a batch, or defers it. One that was posted for another hub's driver goes there.
-  mutating func admit(_ input: BatchInput, _ isNowhereElse: Bool = false) {
-    if let driver = input.driverID, forwards(.batch(input, of: driver), isNowhereElse) { return }
+  mutating func admit(_ input: BatchInput, _ mustHandleLocally: Bool = false) {
+    if let driver = input.driverID, forwardIfRemote(.batch(input, of: driver), mustHandleLocally) { return }
     let count = input.batch.fixes.count
     guard let driver = driver(of: input) else {
       counters.fixesReceived += UInt64(count)
@@ -21,7 +21,7 @@ extension Hub {
     }
     switch backlog.admit(fixes: count, behind: Int(drivers[driver].waiting), limits) {
     case .now: handle(input, driver: driver)
-    case .waits: wait(.batch(input), driver: driver, cost: count)
+    case .waits: deferInput(.batch(input), driver: driver, cost: count)
     case .refused:
       counters.fixesReceived += UInt64(count)
       refuseOverloaded(input)
@@ -39,18 +39,18 @@ extension Hub {
     return driver
   }
 
-  private mutating func wait(_ input: HubInput, driver: Int, cost: Int) {
+  private mutating func deferInput(_ input: HubInput, driver: Int, cost: Int) {
     drivers.count(waiting: 1, of: driver)
     backlog.append(batch: Backlog.Entry(input: input, driver: drivers.handle(of: driver), cost: cost))
   }
 
   /// Defers an input that must wait behind others; false where it need not.
-  mutating func waitsBehind(_ input: HubInput) -> Bool {
+  mutating func deferIfBehind(_ input: HubInput) -> Bool {
     switch input.lane {
     case .ofDriver(let session):
       guard let driver = drivers.driver(of: session), drivers[driver].waiting > 0, backlog.fixes < limits.waitingFixes
       else { return false }
-      wait(input, driver: driver, cost: 1)
+      deferInput(input, driver: driver, cost: 1)
       return true
     case .ofSubscriptions:
       guard backlog.hasResumes else { return false }

@@ -35,7 +35,7 @@ extension Hub {
     var partial = PartialBatch(
       input: input, driver: drivers.handle(of: driver), driverID: drivers[driver].id,
       trip: trip.map { trips.handle(of: $0) })
-    let unknownBefore = storage.looksUp ? drivers.vouchesFrom(driver) : .min
+    let unknownBefore = storage.looksUp ? drivers.completeSince(driver) : .min
     if trip != nil { trips.holdETA() }
     for index in input.batch.indicesByTime {
       let fix = partial.fix(at: index, of: driver, drivers, unknownBefore: unknownBefore, counting: &counters)

@@ -58,7 +58,7 @@ extension Hub {
   ) -> FixOutcome {
     // A fix that will be lost is not remembered.
     let isLost = storage.isOn && !isRecorded
-    guard drivers.isNew(fix.timestamp, of: driver, remembering: !isLost) else {
+    guard drivers.insertIfNew(fix.timestamp, of: driver, remembering: !isLost) else {
       counters.fixesDuplicate += 1
       return .duplicate
     }
@@ -115,8 +115,6 @@ extension Hub {
       return count(refusal)
     }
   }
-
-  // MARK: A fix that counts
 
   /// Publishes a held fix, before the one that confirmed it.
   private mutating func release(_ held: Position, driver: Int, trip: Int?, received: Int64, isRecorded: Bool) {

@@ -6,7 +6,7 @@ extension Hub {
 
   mutating func answer(_ session: SessionRef, _ query: HubQuery, _ replyTo: MessageID?) {
     let isHere = if case .driver(let id) = query { self.isHere(.driver(id)) } else { false }
-    if channels.gathers(FleetQuestion(query, session, replyTo), isHere: isHere) { return }
+    if channels.askClusterIfShared(FleetQuestion(query, session, replyTo), isHere: isHere) { return }
     do throws(ErrorReply) {
       switch query {
       case .driver(let id):

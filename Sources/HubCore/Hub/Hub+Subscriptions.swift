@@ -6,7 +6,7 @@ import HubMessages
 extension Hub {
   /// Subscribes to the channel, or refuses. `isHere`: no other hub has it.
   mutating func subscribe(_ input: SubscribeInput, isHere: Bool = false) {
-    if !isHere, channels.isInCluster, !self.isHere(input.request.channel), channels.looksElsewhere(input) { return }
+    if !isHere, channels.isInCluster, !self.isHere(input.request.channel), channels.askClusterForOwner(input) { return }
     do throws(ErrorReply) {
       switch input.request.channel {
       case .area, .nearby, .box, .counts, .countsBlock: try watch(input)
@@ -26,7 +26,7 @@ extension Hub {
     if channels.cannotStore(request.channel, storage) {
       throw unstored("this hub cannot store this channel's newest event now; subscribe again")
     }
-    if channels.waits(.subscribe(input), for: request.channel, &storage) { return }
+    if channels.parkIfUnstored(.subscribe(input), for: request.channel, &storage) { return }
     let access = try trips.checkAccess(of: input.actor, by: input.grant, to: request.channel, at: now)
     guard let channel = channels.open(request.channel, for: input.actor.role) else { throw counters.refuseChannel() }
     let isOver = closeIfOver(request.channel)
@@ -66,7 +66,7 @@ extension Hub {
   }
 
   mutating func unsubscribe(_ session: SessionRef, _ messageID: MessageID, _ channel: Channel) {
-    if channels.waits(.unsubscribe(session, messageID, channel), for: channel, &storage) { return }
+    if channels.parkIfUnstored(.unsubscribe(session, messageID, channel), for: channel, &storage) { return }
     channels.unsubscribe(session, messageID, channel, &storage, counting: &counters)
   }
 

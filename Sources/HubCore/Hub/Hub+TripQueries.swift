@@ -8,7 +8,7 @@ extension Hub {
       switch question {
       case .show(let query): show(query, to: session, replyTo)
       case .list(let query):
-        if channels.gathers(FleetQuestion(query, session, replyTo)) { return }
+        if channels.askClusterIfShared(FleetQuestion(query, session, replyTo)) { return }
         // The answer would wait with all that is unstored.
         if storage.hasUnstored { try requireRoom(ErrorReply.unstoredQuestion) }
         try trips.list(query, for: session, replyTo, counting: &counters)
@@ -28,10 +28,11 @@ extension Hub {
   }
 
   private mutating func show(_ query: TripQuery, to session: SessionRef, _ replyTo: MessageID?) {
-    if channels.gathers(FleetQuestion(query, session, replyTo), isHere: isHere(.trip(query.id))) { return }
+    if channels.askClusterIfShared(FleetQuestion(query, session, replyTo), isHere: isHere(.trip(query.id))) { return }
     do throws(ErrorReply) {
       if channels.isUnstored(.trip(query.id), storage) { try requireRoom(ErrorReply.unstoredQuestion) }
-      if channels.waits(.trips(session, .show(query), replyTo: replyTo), for: .trip(query.id), &storage) { return }
+      let input = HubInput.trips(session, .show(query), replyTo: replyTo)
+      if channels.parkIfUnstored(input, for: .trip(query.id), &storage) { return }
       _ = try trips.checkAccess(of: query.actor, by: query.grant, to: .trip(query.id), at: now)
       let trip = try trips.findKnown(query.id)
       emit(.trips(session, .trip(trips[trip].report, isNew: false), replyTo: replyTo), to: session.outlet)

@@ -196,47 +196,48 @@ public struct Hub: ~Copyable {
   @inline(__always)
   private mutating func handleLive(_ fix: FixInPlace) {
     backlog.countLive()
-    if !backlog.isEmpty, waitsBehind(.fix(fix.input)) { return }
+    if !backlog.isEmpty, deferIfBehind(.fix(fix.input)) { return }
     handle(fix)
   }
 
   mutating func handle(_ input: HubInput) {
     if case .batch(let batch) = input { return admit(batch) }
     backlog.countLive()
-    if !backlog.isEmpty, waitsBehind(input) { return }
+    if !backlog.isEmpty, deferIfBehind(input) { return }
     if case .subscribe(let subscription) = input { return admit(subscription) }
     dispatch(input)
   }
 
   @inline(__always)
-  mutating func dispatch(_ input: HubInput, isNowhereElse: Bool = false) {
+  mutating func dispatch(_ input: HubInput, mustHandleLocally: Bool = false) {
     switch input {
     case .fix(let input): unsafe withUnsafePointer(to: input) { unsafe handle(FixInPlace($0)) }
-    case .batch(let input): admit(input, isNowhereElse)
+    case .batch(let input): admit(input, mustHandleLocally)
     case .driverConnecting(let session, let id, let client): connect(session, id, client: client)
     case .driverDisconnected(let session): drivers.disconnect(session, at: now.uptime)
     case .vehicle(let id, let claims): take(claims, of: id)
     case .loopStalled: drivers.noteStall(at: now.uptime)
     case .driverStatus(let session, let messageID, let report, let id, let isKeyed):
       let request = id.map { TripRequest.status(session, messageID, report, of: $0, isKeyed: isKeyed) }
-      if !forwards(request, isNowhereElse) { setStatus(session, messageID, report, of: id, isKeyed: isKeyed) }
-    case .tripStatus(let input): if !forwards(.move(input), isNowhereElse) { moveTrip(input) }
-    case .tripChange(let input): if !forwards(.change(input), isNowhereElse) { changeTrip(input) }
+      if forwardIfRemote(request, mustHandleLocally) { return }
+      setStatus(session, messageID, report, of: id, isKeyed: isKeyed)
+    case .tripStatus(let input): if !forwardIfRemote(.move(input), mustHandleLocally) { moveTrip(input) }
+    case .tripChange(let input): if !forwardIfRemote(.change(input), mustHandleLocally) { changeTrip(input) }
     case .offerDecline(let session, let messageID, let decline, let id):
-      if forwards(.decline(session, messageID, decline, by: id), isNowhereElse) { return }
+      if forwardIfRemote(.decline(session, messageID, decline, by: id), mustHandleLocally) { return }
       handle(session, messageID, decline, by: id)
     case .offer(let session, let offer):
       // Where nothing can be stored the driver stays silent.
       if storage.hasRoom { carryOut(offers.take(offer, drivers, trips, at: now, &deadlines, counting: &counters)) }
       if !session.isNobody { emitStored(.reply(session, .offerTaken), to: session.outlet) }
     case .trips(let session, let question, let replyTo):
-      if !forwards(TripRequest(question, of: session), isNowhereElse) { answer(session, question, replyTo) }
+      if !forwardIfRemote(TripRequest(question, of: session), mustHandleLocally) { answer(session, question, replyTo) }
     case .notify(let session, let post):
-      if !forwards(TripRequest(post, of: session), isNowhereElse) { notify(post, for: session) }
+      if !forwardIfRemote(TripRequest(post, of: session), mustHandleLocally) { notify(post, for: session) }
     case .fences(let session, let question): answer(session, question)
     case .credentials(let session, let question, let source):
       let request = CredentialRequest(session, question, source)
-      if !channels.gathers(request, isHere: credentials.knows(question)) { answer(request) }
+      if !channels.askClusterIfShared(request, isHere: credentials.knows(question)) { answer(request) }
     case .audit(let entry): credentials.write(entry, at: now, &storage, &counters)
     case .subscribe(let input): subscribe(input)
     case .unsubscribe(let session, let messageID, let channel): unsubscribe(session, messageID, channel)
@@ -247,7 +248,7 @@ public struct Hub: ~Copyable {
     case .name(let session, let actor, let channel): name(channel, to: session, actor)
     case .query(let session, let query, let replyTo): answer(session, query, replyTo)
     case .ping(let session, let messageID, let ping, let id): answer(session, messageID, ping, of: id)
-    case .figures(let second): if !channels.gathers(second) { take([second]) }
+    case .figures(let second): if !channels.sendFiguresToCluster(second) { take([second]) }
     case .knownFixes(let ticket, let known): finishLookup(ticket, known: known)
     case .cluster(let input): handleCluster(input)
     }
@@ -259,7 +260,7 @@ public struct Hub: ~Copyable {
     case .subscribeHere(let input):
       subscribe(input, isHere: true)
       if !isHere(input.request.channel) { channels.wait(for: input.request.channel) }
-    case .tripRequestHere(let request): dispatch(HubInput(request), isNowhereElse: true)
+    case .tripRequestHere(let request): dispatch(HubInput(request), mustHandleLocally: true)
     case .replied(let session, let output): if !session.isNobody { emit(output, to: session.outlet) }
     case .answered(let question, let answer):
       if let search = question.offers {
@@ -312,9 +313,9 @@ public struct Hub: ~Copyable {
     followDistant(driver)
   }
 
-  mutating func forwards(_ request: @autoclosure () -> TripRequest?, _ isHere: Bool) -> Bool {
-    guard channels.isInCluster, !isHere, let asked = request(), !self.isHere(asked.receiver) else { return false }
-    return channels.forwards(asked)
+  mutating func forwardIfRemote(_ request: @autoclosure () -> TripRequest?, _ mustHandleLocally: Bool) -> Bool {
+    guard channels.isInCluster, !mustHandleLocally, let asked = request(), !isHere(asked.receiver) else { return false }
+    return channels.forwardToOwner(asked)
   }
 
   /// Whether this hub owns the channel: its trip or driver is here, or every hub has one of its own.

@@ -64,5 +64,5 @@ extension SentOffer: Recorded {
 
 extension Reply {
   /// The answer that another hub's offer is stored.
-  static var offerTaken: Reply { .ack(Ack(replyTo: ClusterOutput.unasked)) }
+  static var offerTaken: Reply { .ack(Ack(replyTo: ClusterOutput.unsolicited)) }
 }
