@@ -214,7 +214,7 @@ struct SessionLoop: ~Copyable {
   }
 
   /// The counters of this loop and of its parts.
-  var allCounters: LoopCounters { counters.with(loop.counters, fanOut.counters, pending: pending.counts) }
+  var allCounters: LoopCounters { counters.with(loop.counters, fanOut.allCounters, pending: pending.counts) }
 
   private mutating func checkDrain() {
     switch drain.step(shared.lifecycle, sessions.endIndex, connections: counters.connections, now: now.uptime) {

@@ -1,4 +1,4 @@
-// The journal's threads beside the loops: one writes, one maintains, one reads the past.
+// The journal's worker threads, beside the loops: one writes, one maintains, one reads the past.
 import HubJournal
 package import HubSystem
 

@@ -17,7 +17,7 @@ import Synchronization
 /// ```
 public final class DriverHub: Sendable {
   private let runner: RunningClient
-  private let sampling: SamplingDesk
+  private let sampling: SamplingController
   private let connectionSource = LatestSource<ConnectionState>(.idle)
   private let backlogSource = LatestSource(Backlog())
   /// `Backlog.dropped` as of the last `send`.
@@ -43,7 +43,7 @@ public final class DriverHub: Sendable {
     let files = try store.open()
     let queue: FixQueue
     do throws(FileFailure) { queue = try FixQueue(files) } catch { throw HubError(error, store.name) }
-    sampling = SamplingDesk(power)
+    sampling = SamplingController(power)
     let driver = DriverPart(queue, backlog: backlogSource, sampling: sampling)
     droppedBefore = Atomic(backlogSource.current.dropped)
     runner = try makeRunner(configuration, options, tokens, connectionSource, driver: driver)

@@ -16,7 +16,7 @@ final class DriverPart {
 
   let queue: FixQueue
   let backlog: LatestSource<Backlog>
-  let sampling: SamplingDesk
+  let sampling: SamplingController
   private var onItsWay: [OnItsWay] = []
   private var entriesOnTheirWay = 0
   private var refused: UInt64 = 0
@@ -33,7 +33,7 @@ final class DriverPart {
   /// The driver is unavailable, by the app's report.
   private var isUnavailable = false
 
-  init(_ queue: FixQueue, backlog: LatestSource<Backlog>, sampling: SamplingDesk) {
+  init(_ queue: FixQueue, backlog: LatestSource<Backlog>, sampling: SamplingController) {
     self.queue = queue
     self.backlog = backlog
     self.sampling = sampling

@@ -9,7 +9,7 @@ final class HubEngine {
   typealias Post = @Sendable (@Sendable @escaping (HubEngine, Moment) -> Void) -> Void
 
   let session: ClientSession
-  let tokens: TokenDesk
+  let tokens: TokenBroker
   let connection: LatestSource<ConnectionState>
   let driver: DriverPart?
   let feeds = FeedTable()
@@ -52,7 +52,7 @@ final class HubEngine {
   }
 
   init(
-    _ session: ClientSession, tokens: TokenDesk, connection: LatestSource<ConnectionState>, driver: DriverPart?,
+    _ session: ClientSession, tokens: TokenBroker, connection: LatestSource<ConnectionState>, driver: DriverPart?,
     post: @escaping Post
   ) {
     self.session = session

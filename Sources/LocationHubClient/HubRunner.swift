@@ -91,11 +91,11 @@ func makeRunner(
   _ connection: LatestSource<ConnectionState>, driver: sending DriverPart?
 ) throws(HubError) -> RunningClient {
   var configuration = configuration
-  let desk = TokenDesk(tokens)
-  if tokens.development == nil { configuration.tokens = { desk.ask($0) } }
+  let broker = TokenBroker(tokens)
+  if tokens.development == nil { configuration.tokens = { broker.ask($0) } }
   #if canImport(Darwin)
-    return RunningClient(URLSessionRunner(configuration, desk, connection, driver: driver))
+    return RunningClient(URLSessionRunner(configuration, broker, connection, driver: driver))
   #else
-    return RunningClient(try LoopRunner(configuration, options, desk, connection, driver: driver))
+    return RunningClient(try LoopRunner(configuration, options, broker, connection, driver: driver))
   #endif
 }

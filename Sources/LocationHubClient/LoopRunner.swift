@@ -16,7 +16,7 @@
     private let trust: TLSClient
 
     init(
-      _ configuration: ClientConfiguration, _ options: HubOptions, _ tokens: TokenDesk,
+      _ configuration: ClientConfiguration, _ options: HubOptions, _ tokens: TokenBroker,
       _ connection: LatestSource<ConnectionState>, driver: sending DriverPart?
     ) throws(HubError) {
       trust = try client(trusting: options.trustedCertificates)
@@ -55,7 +55,7 @@
 
   /// Starts the client's thread. A separate function, so that it captures nothing of the caller.
   private func startClient(
-    _ configuration: ClientConfiguration, _ trust: TLSClient, _ tokens: TokenDesk,
+    _ configuration: ClientConfiguration, _ trust: TLSClient, _ tokens: TokenBroker,
     _ connection: LatestSource<ConnectionState>, _ clock: @Sendable @escaping () -> ClockReading,
     driver: sending DriverPart?
   ) throws(HubError) -> Mailbox<LoopRunner.Work?> {
@@ -96,7 +96,7 @@
 
     init(
       _ loop: ClientLoop, _ mailbox: Mailbox<LoopRunner.Work?>, _ configuration: ClientConfiguration,
-      _ tokens: TokenDesk, _ connection: LatestSource<ConnectionState>, driver: DriverPart?
+      _ tokens: TokenBroker, _ connection: LatestSource<ConnectionState>, driver: DriverPart?
     ) {
       self.loop = loop
       self.mailbox = mailbox

@@ -32,7 +32,7 @@
     private var isEnding = false
 
     init(
-      _ configuration: ClientConfiguration, _ tokens: TokenDesk, _ connection: LatestSource<ConnectionState>,
+      _ configuration: ClientConfiguration, _ tokens: TokenBroker, _ connection: LatestSource<ConnectionState>,
       driver: sending DriverPart?
     ) {
       var configuration = configuration

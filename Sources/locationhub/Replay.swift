@@ -34,10 +34,10 @@ private func runReplay(_ arguments: Arguments) throws(CommandError) -> ExitCode 
   guard !arguments.operands.isEmpty else { throw .usage("replay needs a trace: locationhub replay TRACE.csv") }
   var routes: [ReplayRoute] = []
   for (index, path) in arguments.operands.enumerated() {
-    guard let driver = try (arguments.identifier("driver") ?? Identifier("D1"))?.counted(up: index) else {
+    guard let driver = try (arguments.identifier("driver") ?? Identifier("D1"))?.incremented(by: index) else {
       throw .usage("--driver is too long to be numbered")
     }
-    guard let trip = try (arguments.identifier("trip") ?? Identifier("T1"))?.counted(up: index) else {
+    guard let trip = try (arguments.identifier("trip") ?? Identifier("T1"))?.incremented(by: index) else {
       throw .usage("--trip is too long to be numbered")
     }
     routes.append(ReplayRoute(path: path, driver: driver, trip: trip, fixes: try readTrace(path)))
@@ -62,7 +62,7 @@ struct ReplayRoute {
 
 extension Identifier {
   /// The id of the nth driver: the number at its end is incremented, or begins at 2. Nil where that is too long.
-  func counted(up count: Int) -> Identifier? {
+  func incremented(by count: Int) -> Identifier? {
     guard count > 0 else { return self }
     let name = description
     let digits = name.reversed().prefix { $0.isNumber }.count

@@ -48,7 +48,7 @@ final class PhoneDay {
 
   private(set) var measured: Set<Int64> = []
   /// Fixes that gave way, or that the hub refused.
-  private(set) var counted = 0
+  private(set) var lost = 0
   /// Fixes that a full disk had not taken when the app was killed: they may be lost.
   private(set) var inMemoryAtKill: Set<Int64> = []
   /// Fixes that gave way at a limit.
@@ -117,12 +117,12 @@ final class PhoneDay {
     let tokens = TokenSource.development(.driver, PhoneDay.driver)
     let configuration = try options.configuration("ws://127.0.0.1:1", tokens)
     let session = ClientSession(configuration)
-    let sampling = SamplingDesk(.standard)
+    let sampling = SamplingController(.standard)
     let part = DriverPart(try FixQueue(files), backlog: LatestSource(Backlog()), sampling: sampling)
     // Its battery goes up and down: so batches have all sizes.
     sampling.report(DeviceState(batteryLevel: Double.random(in: 0...1, using: &random), isCharging: oneIn(3)))
     let engine = HubEngine(
-      session, tokens: TokenDesk(tokens), connection: LatestSource(.idle), driver: part, post: { _ in })
+      session, tokens: TokenBroker(tokens), connection: LatestSource(.idle), driver: part, post: { _ in })
     engine.start(phoneNow)
     self.engine = engine
     for (report, id) in queuedMoves where ids[report.timestamp.milliseconds] != id { idsChanged += 1 }
@@ -133,7 +133,7 @@ final class PhoneDay {
     kills += 1
     drop(losing: oneIn(2))
     if let part = engine?.driver {
-      counted += Int(part.backlog.current.refused)
+      lost += Int(part.backlog.current.refused)
       for entry in part.queue.unsaved {
         switch entry.record {
         case .fix(let fix, _): inMemoryAtKill.insert(fix.timestamp.milliseconds)
@@ -320,7 +320,7 @@ final class PhoneDay {
     }
     let part = try #require(engine?.driver)
     #expect(part.queue.isEmpty && part.queue.fixes == 0 && part.queue.damage == nil)
-    counted += Int(part.queue.dropped + part.backlog.current.refused)
+    lost += Int(part.queue.dropped + part.backlog.current.refused)
   }
 
   /// How often each fix is in the journal, by its time, as a hub reads it that starts now.
@@ -339,7 +339,7 @@ extension PhoneDay: CustomStringConvertible {
   /// What has happened.
   var description: String {
     """
-    \(measured.count) fixes, \(dropped) dropped, \(counted) counted; \(moves.count) moves, \(movesCutOff) cut off; \
+    \(measured.count) fixes, \(dropped) dropped, \(lost) counted as lost; \(moves.count) moves, \(movesCutOff) cut off; \
     \(cuts) cuts, \(stalls) delays, \(kills) app kills, \(restarts) hub restarts, \(fullSpells) full disks, \
     \(clockChanges) wrong clocks, \(lostSeconds) s of a lost clock
     """

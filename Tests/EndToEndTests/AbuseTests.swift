@@ -77,7 +77,7 @@ private final class Abusers {
   }
 
   /// Half of them vanish, half close in order.
-  func letGo() {
+  func release() {
     for (index, connection) in connections.enumerated() {
       if index % 2 == 0 { connection.reset() } else { connection.close() }
     }
@@ -133,7 +133,7 @@ extension EndToEnd.Abuse {
         if number % 10 == 0 { try witnesses[1].check() }
       }
       try check()
-      abusers.letGo()
+      abusers.release()
       try check()
     }
 

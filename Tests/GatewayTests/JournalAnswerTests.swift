@@ -23,7 +23,7 @@ import Testing
     let (rider, other) = (MemoryOwner(1, .rider), MemoryOwner(2, .rider))
     let unread = try #require(MemoryReservation(30, of: memory, by: rider))
     func refusal(of owner: MemoryOwner) -> Refusal? {
-      var answer = BesideAnswer(to: session, nil)
+      var answer = WorkerAnswer(to: session, nil)
       answer.take(trip, by: owner, from: access, in: memory, Limits())
       if case .failure(let refusal) = answer.result { return refusal }
       return nil
@@ -40,7 +40,7 @@ import Testing
     limits.requestBurst = 100
     let admissions = Admissions(limits, sessionLimit: 1)
     for (rateKey, records, left) in [(7, 99, 100), (7, 1250, 88), (0, 5000, 88)] as [(UInt64, Int, Int)] {
-      var answer = BesideAnswer(to: session, nil, rateKey: rateKey)
+      var answer = WorkerAnswer(to: session, nil, rateKey: rateKey)
       answer.records = records
       answer.charge(admissions, now: 0)
       #expect(admissions.allowance(7, now: 0).left == left, "\(records)")

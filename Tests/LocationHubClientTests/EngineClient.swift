@@ -14,7 +14,7 @@ import Testing
 final class EngineClient {
   let session: ClientSession
   let engine: HubEngine
-  let sampling: SamplingDesk
+  let sampling: SamplingController
   let trip = FeedReader<TripEvent>()
   let area = FeedReader<AreaMap>()
   let offers = FeedReader<OfferEvent>()
@@ -43,7 +43,7 @@ final class EngineClient {
     limits: ClientLimits = ClientLimits(), power: PowerPolicy = .standard
   ) throws {
     (self.codec, self.role) = (codec, role)
-    sampling = SamplingDesk(power)
+    sampling = SamplingController(power)
     var options = HubOptions()
     options.limits = limits
     (options.seed, options.codec) = (1, codec)
@@ -51,7 +51,7 @@ final class EngineClient {
     session = ClientSession(try options.configuration("ws://127.0.0.1:1", tokens))
     let driver = DriverPart(try FixQueue(files), backlog: LatestSource(Backlog()), sampling: sampling)
     engine = HubEngine(
-      session, tokens: TokenDesk(tokens), connection: LatestSource(.idle), driver: role == .driver ? driver : nil,
+      session, tokens: TokenBroker(tokens), connection: LatestSource(.idle), driver: role == .driver ? driver : nil,
       post: { _ in })
   }
 

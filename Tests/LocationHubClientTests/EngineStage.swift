@@ -36,15 +36,15 @@ final class EngineStage {
     var options = HubOptions()
     (options.seed, options.codec) = (1, .json)
     var configuration = try options.configuration("ws://127.0.0.1:1", source)
-    let desk = TokenDesk(source)
-    if source.development == nil { configuration.tokens = { desk.ask($0) } }
+    let broker = TokenBroker(source)
+    if source.development == nil { configuration.tokens = { broker.ask($0) } }
     session = ClientSession(configuration)
     let driver = try files.map { files in
       DriverPart(
-        try FixQueue(files), backlog: LatestSource(Backlog()), sampling: SamplingDesk(.standard))
+        try FixQueue(files), backlog: LatestSource(Backlog()), sampling: SamplingController(.standard))
     }
     let posts = posts
-    engine = HubEngine(session, tokens: desk, connection: connection, driver: driver) { posts.add($0) }
+    engine = HubEngine(session, tokens: broker, connection: connection, driver: driver) { posts.add($0) }
   }
 
   /// Does something, and whatever follows from it: a turn.

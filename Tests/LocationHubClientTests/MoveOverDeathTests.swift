@@ -71,9 +71,9 @@ import Testing
       let tokens = TokenSource.development(.driver, "d1")
       session = ClientSession(try HubOptions().configuration("ws://127.0.0.1:\(port)", tokens))
       let driver = DriverPart(
-        try FixQueue(files), backlog: LatestSource(Backlog()), sampling: SamplingDesk(.standard))
+        try FixQueue(files), backlog: LatestSource(Backlog()), sampling: SamplingController(.standard))
       engine = HubEngine(
-        session, tokens: TokenDesk(tokens), connection: LatestSource(.idle), driver: driver, post: { _ in })
+        session, tokens: TokenBroker(tokens), connection: LatestSource(.idle), driver: driver, post: { _ in })
       socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
       engine.start(now)
       while session.state != .open {

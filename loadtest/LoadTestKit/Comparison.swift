@@ -77,16 +77,16 @@ package struct Comparison: Sendable {
   ) -> [String] {
     var warnings: [String] = []
     let left = a.count + b.count - validA.count - validB.count
-    if left > 0 { warnings.append("\(counted(left, "run")) \(left == 1 ? "is" : "are") not valid and left out") }
+    if left > 0 { warnings.append("\(plural(left, "run")) \(left == 1 ? "is" : "are") not valid and left out") }
     for (name, runs) in [("A", a), ("B", b)] {
       let violated = runs.filter { !$0.violations.isEmpty }
       guard let first = violated.first?.violations.first else { continue }
-      warnings.append("\(counted(violated.count, "run")) of \(name) VIOLATED what must hold, for instance: \(first)")
+      warnings.append("\(plural(violated.count, "run")) of \(name) VIOLATED what must hold, for instance: \(first)")
     }
     // Slow sessions are meant to miss positions, and no latency is of them.
     let censored = (validA + validB).count { $0[.conflated] > 0 && $0[.slowDelivered] == 0 }
     if censored > 0 {
-      warnings.append("\(counted(censored, "run")) left positions out for newer ones: latencies are of the others only")
+      warnings.append("\(plural(censored, "run")) left positions out for newer ones: latencies are of the others only")
     }
     if Set((a + b).map { $0.settings.sorted() }).count > 1 { warnings.append("the runs have different settings") }
     if let lastA = validA.map(\.startedAt).max(), let firstA = validA.map(\.startedAt).min(),
@@ -107,7 +107,7 @@ package struct Comparison: Sendable {
   package var tells: Bool { hasWorse || lines.contains { $0.verdict != .tooFew } }
 
   package var text: String {
-    let runs = (a: counted(counts.a, "run"), b: counted(counts.b, "run"))
+    let runs = (a: plural(counts.a, "run"), b: plural(counts.b, "run"))
     var rows = ["\(scenario): A is \(names.a) (\(runs.a)), B is \(names.b) (\(runs.b))"]
     let empty = [("A", counts.a), ("B", counts.b)].filter { $0.1 == 0 }.map {
       "  no valid run in \($0.0): nothing to compare"

@@ -21,7 +21,7 @@ package struct FileComparison: Sendable {
         throw .usage(
           hubs.isEmpty
             ? "\(first.name) has no runs"
-            : "\(first.name) has runs of \(counted(hubs.count, "hub")), not of two: name a second file")
+            : "\(first.name) has runs of \(plural(hubs.count, "hub")), not of two: name a second file")
       }
       let sides = hubs.map { hub in (name: hub, runs: first.results.runs.filter { $0.hub == hub }) }
       compare(sides[0], sides[1])

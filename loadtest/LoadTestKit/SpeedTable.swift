@@ -25,7 +25,7 @@ package struct SpeedTable {
     `serve --dev-auth --loops 1 --session-rate 0 --flush-interval 0`, without a journal, over loopback, a hub of its own \
     for each run; with pauses under load, as is the default, where nothing else is said. CPU is the hub's, in the window, \
     over what the hub counted within it; medians of \
-    \(counted(rounds, "interleaved round")), ratios within each round. A run counts where everything that was expected was \
+    \(plural(rounds, "interleaved round")), ratios within each round. A run counts where everything that was expected was \
     delivered, nothing gave way to something newer, the load itself was not the limit, and p99 is at most 20 ms (50 ms in the \
     faster fan-out, 500 ms in the reconnect storm). Where 10,000 read the same message (wide fan-out and the cells) the last of \
     them waits for the writes to all others, and where memory is measured nothing is timed: p99 has no bound there. Fixes \
@@ -81,7 +81,7 @@ package struct SpeedTable {
     let missing = rows.count - shown.count
     if missing > 0, missing < rows.count { lines.append("") }
     if missing > 0 {
-      lines.append("\(counted(missing, "row")) \(missing == 1 ? "is" : "are") left out, for their loads were not run.")
+      lines.append("\(plural(missing, "row")) \(missing == 1 ? "is" : "are") left out, for their loads were not run.")
     }
     return lines.joined(separator: "\n")
   }

@@ -27,7 +27,7 @@ package func grouped(_ value: Int) -> String {
 }
 
 /// `1 run`, `2,000 runs`.
-func counted(_ count: Int, _ what: String) -> String { "\(grouped(count)) \(what)\(count == 1 ? "" : "s")" }
+func plural(_ count: Int, _ what: String) -> String { "\(grouped(count)) \(what)\(count == 1 ? "" : "s")" }
 
 /// Text that fills at least so many columns.
 func padded(_ text: String, to width: Int, right: Bool = false) -> String {

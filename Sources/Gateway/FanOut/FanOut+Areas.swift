@@ -125,14 +125,14 @@ extension FanOut {
         // Its outbox has unread data: the newest state follows when that is read.
         guard !loop.isBlocked(subscriber.connection) else {
           subscriptions.set(.changes, of: subscriber.node)
-          counted.areaUpdatesSkipped += 1
+          counters.areaUpdatesSkipped += 1
           break
         }
         let frame = frame(of: update, in: &tick, subscriber.encoding)
         send(frame, to: subscriber.connection)
         bytes += frame.count
-        counted.publicationsOut += 1
-        counted.areaUpdatesOut += 1
+        counters.publicationsOut += 1
+        counters.areaUpdatesOut += 1
       }
     }
     return bytes
@@ -170,10 +170,10 @@ extension FanOut {
       let frame = cellFrame(part, on: snapshot.channel, subscriber.encoding)
       send(frame, to: subscriber.connection)
       bytes += frame.count
-      counted.publicationsOut += 1
+      counters.publicationsOut += 1
     }
     subscriptions.set(.nothing, of: subscriber.node)
-    counted.areaSnapshotsOut += 1
+    counters.areaSnapshotsOut += 1
     return bytes
   }
 

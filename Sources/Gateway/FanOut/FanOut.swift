@@ -22,7 +22,7 @@ struct FanOut: ~Copyable {
   var streams = OpenStreams()
   /// When the fix of each delivery of this turn arrived (uptime, ns), to compute its latency once the turn is flushed.
   private var turnReceived = TurnList<Int64>()
-  var counted = FanOutCounters()
+  var counters = FanOutCounters()
 
   /// `number`: the loop's number in the hub.
   init(
@@ -37,8 +37,9 @@ struct FanOut: ~Copyable {
     encoder = MessageEncoder(loop, limits)
   }
 
-  var counters: FanOutCounters {
-    var all = counted
+  /// The counters, with the number of subscriptions and what the encoder counts.
+  var allCounters: FanOutCounters {
+    var all = counters
     all.subscriptions = subscriptions.count
     all.encodes = encoder.encodes
     all.compression = encoder.compression.counters
@@ -76,8 +77,8 @@ struct FanOut: ~Copyable {
       unsafe send(frame, to: subscriber.connection, conflationKey: delivery.pointee.conflationKey)
     }
     guard count > 0 else { return }
-    counted.publicationsOut += UInt64(count)
-    counted.positionsOut += UInt64(count)
+    counters.publicationsOut += UInt64(count)
+    counters.positionsOut += UInt64(count)
     if unsafe delivery.pointee.received != 0 { unsafe turnReceived.append(delivery.pointee.received) }
   }
 
@@ -99,8 +100,8 @@ struct FanOut: ~Copyable {
       send(frame, to: subscriber.connection, conflationKey: delivery.conflationKey)
     }
     guard count > 0 else { return }
-    counted.publicationsOut += UInt64(count)
-    if case .driverLocation = delivery.publication.body { counted.positionsOut += UInt64(count) }
+    counters.publicationsOut += UInt64(count)
+    if case .driverLocation = delivery.publication.body { counters.positionsOut += UInt64(count) }
     if delivery.received != 0 { turnReceived.append(delivery.received) }
   }
 
@@ -112,7 +113,7 @@ struct FanOut: ~Copyable {
     if encoder.isBinary(encoding), let names = encoder.announcement(before: publication, on: channel) {
       for subscriber in subscriptions.subscribers(of: channel) where encoder.isBinary(subscriber.encoding) {
         send(names, to: subscriber.connection)
-        counted.namesSent += 1
+        counters.namesSent += 1
       }
     }
     return encoder.encode(publication, on: channel, encoding, &encoded)
@@ -120,7 +121,7 @@ struct FanOut: ~Copyable {
 
   /// Keeps only the newest position of each driver and channel until the interval is over.
   private mutating func hold(_ delivery: Delivery) {
-    if held.put(delivery, now: loop.now.uptimeNanoseconds) { counted.conflatedByInterval += 1 }
+    if held.put(delivery, now: loop.now.uptimeNanoseconds) { counters.conflatedByInterval += 1 }
   }
 
   /// Sends held positions that are due by `now` (uptime, ns), and continues an unfinished tick.
@@ -144,7 +145,7 @@ struct FanOut: ~Copyable {
   mutating func turnFlushed() {
     if turnReceived.isEmpty { return }
     let flushed = loop.readUptime()
-    for index in 0..<turnReceived.count { counted.latency.record(nanoseconds: flushed - turnReceived[index]) }
+    for index in 0..<turnReceived.count { counters.latency.record(nanoseconds: flushed - turnReceived[index]) }
     turnReceived.removeAll()
   }
 
@@ -173,7 +174,7 @@ struct FanOut: ~Copyable {
   mutating func send(_ reply: Reply, to recipient: Recipient, naming channel: ChannelHandle? = nil) -> Bool {
     guard let frame = encoder.encode(reply, recipient.encoding, naming: channel) else { return false }
     send(frame, to: recipient.connection)
-    counted.repliesOut += 1
+    counters.repliesOut += 1
     return true
   }
 
@@ -181,7 +182,7 @@ struct FanOut: ~Copyable {
   mutating func send(_ reply: DriverListReply, _ replyTo: MessageID, to recipient: Recipient) -> Bool {
     guard let frame = encoder.encode(reply, replyTo, recipient.encoding) else { return false }
     send(frame, to: recipient.connection)
-    counted.repliesOut += 1
+    counters.repliesOut += 1
     return true
   }
 
@@ -272,8 +273,8 @@ struct FanOut: ~Copyable {
       } else {
         send(frame, to: recipient.connection)
       }
-      counted.publicationsOut += 1
-      counted.recovered += 1
+      counters.publicationsOut += 1
+      counters.recovered += 1
     }
     return nil
   }
@@ -304,7 +305,7 @@ struct FanOut: ~Copyable {
     queuing inputs: inout HubInputs
   ) {
     guard remove(channel, &session.open.subscriptions, &inputs) else { return }
-    counted.subscriptionsEnded[Int(reason.rawValue)] += 1
+    counters.subscriptionsEnded[Int(reason.rawValue)] += 1
     send(.unsubscribed(Unsubscribed(replyTo: nil, channel: name, reason: reason)), to: session.recipient)
     if session.stream?.isAsking == false, session.open.subscriptions.count == 0 { streams.end(session.connection) }
   }

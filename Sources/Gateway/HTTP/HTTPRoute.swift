@@ -15,7 +15,7 @@ enum Outcome {
   /// A question that the socket has as well (Asker.swift).
   case query(QueryRequest, Awaited = .hub)
   /// Asks the journal's reader, or the webhooks' thread.
-  case consult(BesideQuestion)
+  case consult(WorkerQuestion)
   /// Asks the thread that reads images of the map, without a credential, since images in a page have none.
   case image(MapTile)
   case upgrade(Upgrade)

@@ -1,4 +1,4 @@
-// Questions of requests to other threads: to the journal's reader for tracks and forgotten trips, and to the webhooks'
+// Questions of requests to worker threads: to the journal's reader for tracks and forgotten trips, and to the webhooks'
 // thread.
 import HubBytes
 import HubCore
@@ -16,8 +16,8 @@ struct TrackRequest: Sendable, Equatable {
   var toleranceMeters = 0.0
 }
 
-/// A question to one of these threads.
-enum BesideQuestion: Sendable {
+/// A question to a worker thread.
+enum WorkerQuestion: Sendable {
   case history(HistoryQuestion)
   case webhooks(WebhookQuestion, TimeFormat)
 }

@@ -95,19 +95,19 @@ enum PageEndpoints {
 
   /// Runs on the thread that reads them. A missing image is an empty map, not an error: a page requests all that it
   /// shows. One that cannot be read is not the asker's fault, and is logged once a minute.
-  static func response(_ tile: MapTile, from desk: inout TileDesk, to asked: HeaderFields, _ log: Log) -> Response {
+  static func response(_ tile: MapTile, from worker: inout TileWorker, to asked: HeaderFields, _ log: Log) -> Response {
     let common = [PageFields.forOwnPages, OutgoingField("X-Content-Type-Options", "nosniff")]
     let cached = common + [OutgoingField("Cache-Control", "max-age=3600")]
     do throws(MapTileError) {
-      guard let image = try desk.reader.image(tile) else { return Response(.noContent, fields: cached) }
+      guard let image = try worker.reader.image(tile) else { return Response(.noContent, fields: cached) }
       let tag = "\"\(image.tag)\""
       let fields = cached + [OutgoingField("ETag", tag)]
       if asked.haveTag(among: [tag]) { return Response(.notModified, fields: fields) }
       return Response(.ok, contentType: image.type, body: image.bytes, fields: fields)
     } catch {
       let now = ClockReading.uptime()
-      if desk.warned.map({ now - $0 > nanoseconds(Limits.tileWarningSeconds) }) ?? true {
-        desk.warned = now
+      if worker.warned.map({ now - $0 > nanoseconds(Limits.tileWarningSeconds) }) ?? true {
+        worker.warned = now
         log(.error, "tile_unreadable", ["tile": "\(tile.zoom)/\(tile.x)/\(tile.y)", "error": "\(error)"])
       }
       return Response(.noContent, fields: common)

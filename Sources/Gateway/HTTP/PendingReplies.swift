@@ -75,8 +75,8 @@ final class DriverListReply {
   }
 }
 
-/// The answer of another thread to a waiting request.
-struct BesideAnswer: Sendable {
+/// The answer of a worker thread to a waiting request: the journal's reader, the webhooks' thread or the map's.
+struct WorkerAnswer: Sendable {
   let session: SessionRef
   fileprivate let isImage: Bool
   /// Counts for who asked, until the answer is sent; nil for an image of the map on loopback.
@@ -135,8 +135,8 @@ struct PendingReplies {
   private var unsigned: ArraySlice<(session: SessionRef, answer: HubAnswer)> = []
   /// Questions for the hub's next turn: each answer is as much work as one turn may have.
   private var postponed: [HubInput] = []
-  /// What threads beside the hub have found, and how many questions, and images of the map, they have not answered.
-  private let found: Mailbox<BesideAnswer>
+  /// What worker threads have found, and how many questions, and images of the map, they have not answered.
+  private let found: Mailbox<WorkerAnswer>
   private var historyQuestions = 0
   private var tileQuestions = 0
 
@@ -282,12 +282,12 @@ struct PendingReplies {
     return done
   }
 
-  // MARK: Threads beside the hub
+  // MARK: Worker threads
 
   /// Puts a question to the journal's reader or the webhooks' thread, answered through `takeAnswers`. `rateKey`: that
   /// of the address, which pays for what is read, unless ops ask.
   mutating func consult(
-    _ question: BesideQuestion, for asker: Asker, at rateKey: UInt64, _ shared: SharedState,
+    _ question: WorkerQuestion, for asker: Asker, at rateKey: UInt64, _ shared: SharedState,
     _ counters: inout LoopCounters
   ) throws(Refusal) {
     let role = asker.credential.role
@@ -298,7 +298,7 @@ struct PendingReplies {
         counting: { $0.count(.queriesPerIdentity) })
     }
     let hasRoom = historyQuestions < role.share(of: limits.historyQuestions)
-    let answer = BesideAnswer(to: asker.session, reservation, rateKey: role == .ops ? 0 : rateKey)
+    let answer = WorkerAnswer(to: asker.session, reservation, rateKey: role == .ops ? 0 : rateKey)
     guard hasRoom, put(question, for: asker.credential, answer, shared) else {
       counters.historyRefused += 1
       counters.historyFull += 1
@@ -318,11 +318,11 @@ struct PendingReplies {
       question = QuestionReservation(ofAddress: request.rateKey, atMost: limit, in: shared.admissions)
       if question == nil { throw Refusal.mapIsBusy(with: "at most \(limit) images at a time from one address") }
     }
-    let empty = BesideAnswer(to: session, isImage: true, question)
+    let empty = WorkerAnswer(to: session, isImage: true, question)
     guard let tiles = shared.tiles, tileQuestions < limits.tileQuestions,
-      tiles.ask({ desk in
+      tiles.ask({ worker in
         var answer = empty
-        let response = PageEndpoints.response(tile, from: &desk, to: fields, log)
+        let response = PageEndpoints.response(tile, from: &worker, to: fields, log)
         answer.memory = MemoryReservation(response.body.count, of: tiles.memory, for: answer.question)
         answer.result = answer.memory == nil ? .failure(.mapIsBusy()) : .success(response)
         _ = found.append(answer)
@@ -333,7 +333,7 @@ struct PendingReplies {
 
   /// False at the thread's limit. There is room for its answer: a loop asks no more than its mailbox holds.
   private func put(
-    _ question: BesideQuestion, for asker: Credential, _ answer: BesideAnswer, _ shared: SharedState
+    _ question: WorkerQuestion, for asker: Credential, _ answer: WorkerAnswer, _ shared: SharedState
   ) -> Bool {
     let (limits, found) = (limits, found)
     switch question {
@@ -359,13 +359,13 @@ struct PendingReplies {
     historyQuestions + tileQuestions > 0 || now >= nextMetricsLook || !unsigned.isEmpty
   }
 
-  /// Takes the answers of other threads, and the pages of metrics that are due.
+  /// Takes the answers of worker threads, and the pages of metrics that are due.
   mutating func takeAnswers(
     _ settings: HTTPSettings, _ counters: inout LoopCounters, now: Int64
   ) -> [(session: SessionRef, answer: HubAnswer)] {
     var answers = now >= nextMetricsLook ? takePages(settings, &counters, now: now) : []
     guard historyQuestions + tileQuestions > 0 else { return answers }
-    var found: [BesideAnswer] = []
+    var found: [WorkerAnswer] = []
     self.found.drain(into: &found)
     for answer in found {
       if answer.isImage { tileQuestions -= 1 } else { historyQuestions -= 1 }

@@ -1,4 +1,4 @@
-// The thread of webhooks and streams, beside the loops: it reads the journal, and nothing waits for it.
+// The worker thread of webhooks and streams, beside the loops: it reads the journal, and nothing waits for it.
 import HubCore
 import HubJournal
 import HubMessages

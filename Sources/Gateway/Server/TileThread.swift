@@ -3,8 +3,8 @@ import HubRuntime
 import HubSystem
 import HubTiles
 
-/// The thread's own state.
-struct TileDesk {
+/// The worker thread's own state.
+struct TileWorker {
   var reader: TileReader
   /// When it last logged that an image cannot be read (uptime, ns); nil for never.
   var warned: Int64?
@@ -12,7 +12,7 @@ struct TileDesk {
 
 final class TileThread: Sendable {
   /// Runs on the thread; posts its own answer.
-  typealias Question = @Sendable (inout TileDesk) -> Void
+  typealias Question = @Sendable (inout TileWorker) -> Void
 
   private let pack: TilePack
   private let questions: JobQueue<Question>
@@ -31,8 +31,8 @@ final class TileThread: Sendable {
   /// Starts the thread. `close` does not wait for its end, since a hanging disk would hang the hub as well.
   func start() throws(SystemError) {
     _ = try startThread(name: "tiles") { [self] in
-      var desk = TileDesk(reader: TileReader(pack))
-      while let question = questions.next() { question(&desk) }
+      var worker = TileWorker(reader: TileReader(pack))
+      while let question = questions.next() { question(&worker) }
     }
   }
 

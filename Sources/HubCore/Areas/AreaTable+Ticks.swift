@@ -57,7 +57,7 @@ extension AreaTable {
     if phase == .publishing { publish(drivers, trips, &budget) }
     show(drivers, trips, context, &budget)
     sweepGuests(drivers, &budget)
-    letGo(&budget)
+    removeEnded(&budget)
     restIfIdle()
     return phase != .resting || isAskedFor || !ending.isEmpty || !guests.sweeps.isEmpty
   }
@@ -256,7 +256,7 @@ extension AreaTable {
   }
 
   /// Removes the drivers of cells that nobody watches any more.
-  private mutating func letGo(_ budget: inout Int) {
+  private mutating func removeEnded(_ budget: inout Int) {
     while budget > 0, let last = ending.last {
       let cell = Int(last)
       while budget > 0, let member = cells[cell].members.popLast() {

@@ -5,7 +5,7 @@ import Synchronization
 
 /// Passes the session's requests to the engine. Used only on the client's thread, but the session requires a Sendable
 /// source.
-final class TokenDesk: Sendable {
+final class TokenBroker: Sendable {
   private struct State {
     /// The session's last unanswered request.
     var need: TokenNeed?

@@ -8,7 +8,7 @@ import Synchronization
 public typealias SamplingAdvice = Latest<LocationWish>
 
 /// The present settings, and the last fix sent.
-final class SamplingDesk: Sendable {
+final class SamplingController: Sendable {
   private struct State: Sendable {
     var gate = SamplingGate()
     var device = DeviceState()
