@@ -1,4 +1,4 @@
-// The number of drivers of each status in the cells of a part of the map (protocol/faces.md, "counts").
+// The number of drivers of each status in the cells of a part of the map (protocol/ops.md, "counts").
 //
 // The unit is a block: a geohash cell of two characters fewer than the counted cells, of which it has 1,024. A block is
 // published once for all views that touch it.

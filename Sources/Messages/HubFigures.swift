@@ -1,6 +1,6 @@
 // A hub's own figures, each second.
 
-/// The figures of one second. The hub defines them (protocol/faces.md); in between they are text.
+/// The figures of one second. The hub defines them (protocol/ops.md); in between they are text.
 public struct HubFigures: Sendable, Equatable {
   /// When the second ended, by the hub's clock.
   public var timestamp: Timestamp

@@ -1,5 +1,5 @@
 // A fix as the phone measured it, with the hub's verdict: to find out why a driver is shown at a position
-// (protocol/faces.md, "raw").
+// (protocol/ops.md, "raw").
 public import HubGeo
 
 /// A measured fix with the hub's verdict. State: not numbered or kept, and slow subscribers miss some. Its numbers are

@@ -165,7 +165,7 @@ export interface Snapshot { trip?: Trip; position?: Position; eta?: Eta }
 /** `asked`: it was closed. `trip_ended`, `grant_ended`, `revoked`: the hub ended it. An error's code: it refused. */
 export type EndReason = 'asked' | 'trip_ended' | 'grant_ended' | 'revoked' | ErrorCode;
 
-/** A fix as the phone measured it, and its outcome (protocol/faces.md, "raw"). */
+/** A fix as the phone measured it, and its outcome (protocol/ops.md, "raw"). */
 export interface RawFix extends Place {
   channel: string;
   driverId: string;
@@ -208,7 +208,7 @@ export interface OfferWithdrawn {
   sequence: number;
 }
 
-/** What the hub counted in one second (protocol/faces.md, "The hub's own figures"). */
+/** What the hub counted in one second (protocol/ops.md, "The hub's own figures"). */
 export interface Stats {
   timestamp: number;
   fixes: number;

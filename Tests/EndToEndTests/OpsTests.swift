@@ -5,10 +5,10 @@ import HubMessages
 import Testing
 
 extension EndToEnd {
-  @Suite struct Faces {}
+  @Suite struct Ops {}
 }
 
-extension EndToEnd.Faces {
+extension EndToEnd.Ops {
   private func ask(_ peer: Peer, _ trip: String, _ status: String, _ more: [String: Any] = [:]) throws {
     var report: [String: Any] = ["tripId": trip, "status": status, "timestamp": 1_763_680_000_000]
     report.merge(more) { $1 }

@@ -7,7 +7,7 @@ import Testing
 
 @testable import HubCore
 
-@Suite struct HubFacesTests {
+@Suite struct HubOpsTests {
   @Test("Who follows all trips gets each move with places and rider, numbered; others' events are as before")
   func trips() {
     let bench = HubBench()
