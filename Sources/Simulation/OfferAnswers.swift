@@ -9,8 +9,8 @@ public struct OfferAnswers: Sendable {
     case silence
   }
 
-  static let acceptedPart = 0.8
-  static let declinedPart = 0.12
+  static let acceptedFraction = 0.8
+  static let declinedFraction = 0.12
 
   private var random: SplitMix64
 
@@ -20,8 +20,8 @@ public struct OfferAnswers: Sendable {
   public mutating func next() -> (answer: Answer, seconds: Double) {
     let chance = random.unit()
     let answer: Answer =
-      chance < OfferAnswers.acceptedPart
-      ? .accept : chance < OfferAnswers.acceptedPart + OfferAnswers.declinedPart ? .decline : .silence
+      chance < OfferAnswers.acceptedFraction
+      ? .accept : chance < OfferAnswers.acceptedFraction + OfferAnswers.declinedFraction ? .decline : .silence
     return (answer, random.uniform(1, 7))
   }
 }

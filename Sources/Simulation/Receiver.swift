@@ -25,8 +25,8 @@ struct Receiver: Sendable {
   /// How much the surroundings change the error: one standard deviation is a factor of e^0.35.
   static let surroundingsSpread = 0.35
   /// The parts of the variance add up to 1.
-  static let driftPart = 0.85
-  static let whitePart = (1 - driftPart * driftPart).squareRoot()
+  static let driftFraction = 0.85
+  static let whiteFraction = (1 - driftFraction * driftFraction).squareRoot()
   /// Per fix: an outlier; the begin of a gap; no speed and bearing.
   static let outlierChance = 0.003
   static let gapChance = 0.002
@@ -53,7 +53,7 @@ struct Receiver: Sendable {
     let hasNoVelocity = random.chance(Receiver.noVelocityChance)
     if isGap() { return nil }
     let accuracy = openAccuracy * exp(Receiver.surroundingsSpread * surroundings)
-    var error = (drift * Receiver.driftPart + white * Receiver.whitePart) * (accuracy / AccuracyRadius.sigmas)
+    var error = (drift * Receiver.driftFraction + white * Receiver.whiteFraction) * (accuracy / AccuracyRadius.sigmas)
     if isOutlier {
       let far = random.uniform(40, 800)
       let length = max((white * white).sum().squareRoot(), 1e-6)

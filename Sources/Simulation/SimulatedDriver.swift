@@ -53,7 +53,7 @@ public struct SimulatedDriver: Sendable {
   /// Seconds of a tick.
   public static let tickSeconds = 0.5
   /// The share of trips that are cancelled on the way to the pickup.
-  static let cancelledPart = 0.04
+  static let cancelledFraction = 0.04
 
   /// A driver at its own crossing, at time 0, which is `start` on the clock of its fixes. `fixInterval` is in seconds,
   /// rounded to whole ticks. O(1).
@@ -125,7 +125,7 @@ extension SimulatedDriver {
       drive(to: pickup)
       duty = .toPickup
     case .toPickup:
-      if random.chance(SimulatedDriver.cancelledPart / 300) { return end(.cancelled, &moves) }
+      if random.chance(SimulatedDriver.cancelledFraction / 300) { return end(.cancelled, &moves) }
       if car.isAtTarget {
         move(to: .arrivedPickup, &moves)
         duty = .boarding(until: seconds + random.uniform(15, 60))

@@ -32,13 +32,13 @@ import Testing
         #expect(set.contains(GeohashCell(place, precision: precision)))
       }
       for cell in cells.shuffled(using: &random).prefix(4) {
-        #expect(leastDistance(from: center, to: cell) <= radius * 1.000_001 + 0.01)
+        #expect(minimumDistance(from: center, to: cell) <= radius * 1.000_001 + 0.01)
       }
     }
   }
 
   /// The distance to the nearest point of a cell, by search along its borders.
-  private func leastDistance(from center: Coordinate, to cell: GeohashCell) -> Double {
+  private func minimumDistance(from center: Coordinate, to cell: GeohashCell) -> Double {
     if cell.contains(center) { return 0 }
     let box = cell.box
     func side(_ place: (Double) -> Coordinate) -> Double {

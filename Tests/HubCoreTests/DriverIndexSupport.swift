@@ -75,7 +75,7 @@ extension DriverIndex {
     let limitChord = SearchPoint.squaredChordLimit(meters: radiusMeters)
     var budget = budget
     return traverse(from: cursor, spending: &budget) { cell in
-      point.leastSquaredChord(to: cell) <= limitChord
+      point.minimumSquaredChord(to: cell) <= limitChord
     } visit: { entry in
       let distance = point.vector.distance(to: entry.vector)
       if distance <= radiusMeters { hits.append(DriverHit(driver: entry.driver, distanceMeters: distance)) }

@@ -42,7 +42,7 @@ private func meters(_ track: [Position]) -> Double {
         coordinate: at(1, $0 % 2 == 0 ? 0 : 179.9), speed: nil, heading: nil, accuracy: 5, confidence: .high,
         timestamp: .test(Double($0) * 345_600))
     }
-    #expect(meters(track) == Odometer.mostMeters && Odometer.mostMeters < 1e9)
+    #expect(meters(track) == Odometer.capMeters && Odometer.capMeters < 1e9)
   }
 
   @Test("a circle is counted to 1 %", arguments: [30.0, 200])

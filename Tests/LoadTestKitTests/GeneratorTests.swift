@@ -143,6 +143,6 @@ import Testing
         scenario, address: .loopback(port: 1), tls: nil, share: Share(index: index, of: threads))
       for peer in generator.peers { sessions["\(try #require(generator.localAddress(peer)))", default: 0] += 1 }
     }
-    #expect(sessions.values.reduce(0, +) == scenario.mostSessions && sessions.values.allSatisfy { $0 <= 4 })
+    #expect(sessions.values.reduce(0, +) == scenario.maximumSessions && sessions.values.allSatisfy { $0 <= 4 })
   }
 }

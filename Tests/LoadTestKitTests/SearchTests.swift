@@ -50,9 +50,9 @@ import Testing
   @Test("where no rate will do, it ends and says so")
   func nothing() {
     let steps = search(first: 10, limit: 0).steps
-    #expect(steps.count == RateSearch.mostSteps)
+    #expect(steps.count == RateSearch.maximumSteps)
     #expect(RateSearch.verdict(steps, bound: 50_000).hasPrefix("no rate"))
-    #expect(search(first: 10, limit: 100, reach: 0).steps.count <= RateSearch.mostSteps)
+    #expect(search(first: 10, limit: 100, reach: 0).steps.count <= RateSearch.maximumSteps)
   }
 }
 

@@ -162,11 +162,11 @@ import Testing
   func long() throws {
     let (name, whole, _) = try tenFixes()
     disk.files = [name: whole + [UInt8](repeating: 0, count: FixQueue.maximumBytes)]
-    disk.mostRead = 0
+    disk.maximumRead = 0
     let queue = try queue()
     #expect(try #require(queue.damage).contains("more than a file of a queue has") && queue.fixes == 10)
     #expect(seconds(queue.take(100)) == Array(0..<10) && queue.oldest == fix(0).timestamp)
-    #expect(disk.mostRead <= FixQueue.maximumSegmentBytes)
+    #expect(disk.maximumRead <= FixQueue.maximumSegmentBytes)
     #expect(disk.files[name]?.count == FixQueue.maximumSegmentBytes)
   }
 

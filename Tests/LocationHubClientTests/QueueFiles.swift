@@ -14,7 +14,7 @@ final class QueueDisk {
   /// What was written in part stays.
   var failsTruncates = false
   /// The most bytes that a reader had room for.
-  var mostRead = 0
+  var maximumRead = 0
 
   func cutPower() {
     for (name, bytes) in files { files[name] = Array(bytes.prefix(synced[name] ?? 0)) }
@@ -41,7 +41,7 @@ final class QueueFiles: FixFiles {
   func size(_ name: String) -> Int { disk.files[name]?.count ?? 0 }
 
   func read(_ name: String, from offset: Int, count: Int) throws(FileFailure) -> [UInt8] {
-    disk.mostRead = max(disk.mostRead, count)
+    disk.maximumRead = max(disk.maximumRead, count)
     guard !disk.failsReads else { throw FileFailure(call: "pread", errno: 5) }
     guard let bytes = disk.files[name] else { throw FileFailure(call: "open", errno: 2) }
     return Array(bytes.dropFirst(offset).prefix(count))

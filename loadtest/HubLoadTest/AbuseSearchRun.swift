@@ -94,7 +94,7 @@ struct AbuseSearchRun {
     var isGood = true
     for found in search.dearestByName {
       let times = found.cost / median
-      let isTooDear = times > DearSearch.mostTimesMedian
+      let isTooDear = times > DearSearch.maximumTimesMedian
       if isTooDear { isGood = false }
       show(
         "  \(isTooDear ? "VIOLATED: " : "")\(found.message.name), \(found.message.carrier.rawValue): "

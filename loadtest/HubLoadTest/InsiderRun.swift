@@ -17,7 +17,7 @@ struct InsiderRun {
   var serverOptions: [String] = []
 
   /// p99 under attack may be this many times what it is alone, or so many µs, if that is more.
-  private static let mostTimesAlone = 2.0
+  private static let maximumTimesAlone = 2.0
   private static let freeMicroseconds: UInt64 = 1000
 
   private struct Outcome {
@@ -29,7 +29,7 @@ struct InsiderRun {
     var cpuShare: Double
 
     var alone: Double { Double(before + after) / 2 }
-    var limit: Double { max(InsiderRun.mostTimesAlone * alone, Double(InsiderRun.freeMicroseconds)) }
+    var limit: Double { max(InsiderRun.maximumTimesAlone * alone, Double(InsiderRun.freeMicroseconds)) }
     var timesLimit: Double { Double(during) / limit }
     var isTooSlow: Bool { timesLimit > 1 }
   }

@@ -15,7 +15,7 @@ package struct DearSearch {
   private static let keptOfOneName = 6
 
   /// The threshold: so many times the median cost of ordinary messages.
-  package static let mostTimesMedian = 20.0
+  package static let maximumTimesMedian = 20.0
 
   /// Dearest first.
   package private(set) var dearest: [PricedMessage] = []

@@ -30,12 +30,12 @@ extension Generator {
   }
 
   /// How many may be under way at once.
-  var mostConnecting: Int { max(1, scenario.inFlight / share.count) }
+  var maximumConnecting: Int { max(1, scenario.inFlight / share.count) }
 
   /// Begins what may be under way at once, some in each turn.
   func connectWaiting() {
     var steps = Generator.stepsPerTurn
-    while connecting < mostConnecting, steps > 0, let peer = waiting.popLast() {
+    while connecting < maximumConnecting, steps > 0, let peer = waiting.popLast() {
       steps -= 1
       do throws(SystemError) { try connect(peer) } catch { counts.fail("cannot connect: \(error)") }
     }

@@ -185,7 +185,7 @@ package final class Generator: EventLoopDelegate {
 
   /// The times at which this share has something to do.
   private var nextDue: Int64? {
-    if !leaving.isEmpty || !waiting.isEmpty && connecting < mostConnecting { return 0 }
+    if !leaving.isEmpty || !waiting.isEmpty && connecting < maximumConnecting { return 0 }
     guard isSending, let schedule else { return nil }
     if scenario.lockstep > 0 { return counts.delivered >= counts.expected ? 0 : nil }
     var next = Int64.max

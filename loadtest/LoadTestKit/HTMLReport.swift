@@ -13,11 +13,11 @@ package enum HTMLReport {
     for (name, results) in files {
       // Of a search, what was found is of interest, and the run at that rate.
       let runs = results.steps.isEmpty ? results.runs : best(results)
-      if runs.count > mostOpen { body += "<h2>The \(runs.count) runs</h2>\n" }
+      if runs.count > maximumOpen { body += "<h2>The \(runs.count) runs</h2>\n" }
       for (index, run) in runs.enumerated() {
         let title = files.count > 1 || runs.count > 1 ? " · \(name), run \(index + 1)" : ""
         let section = section(run, title)
-        body += runs.count > mostOpen ? folded(run, title, section) : section
+        body += runs.count > maximumOpen ? folded(run, title, section) : section
       }
     }
     return "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
@@ -26,7 +26,7 @@ package enum HTMLReport {
   }
 
   /// Of more runs than these, each is opened by a click.
-  private static let mostOpen = 4
+  private static let maximumOpen = 4
 
   private static func folded(_ run: RunResult, _ title: String, _ section: String) -> String {
     let latency = run[.latencyP99] > 0 ? ", p99 \(Figure.latencyP99.text(run[.latencyP99]))" : ""

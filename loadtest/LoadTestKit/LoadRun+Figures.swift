@@ -29,7 +29,7 @@ extension LoadRun {
       (.recovered, counts.recovered), (.slowDelivered, counts.slowDelivered), (.extra, counts.extra),
       (.areaUpdates, counts.areaUpdates), (.areaSnapshots, counts.areaSnapshots),
     ] { figures[figure] = Double(value) }
-    if scenario.mostSessions > scenario.sessions { figures[.mostConnections] = Double(scenario.mostSessions) }
+    if scenario.maximumSessions > scenario.sessions { figures[.mostConnections] = Double(scenario.maximumSessions) }
     figures[.harnessCores] = counts.cpuShare
     put(counts.latency, [.latencyP50, .latencyP90, .latencyP99, .latencyP999], .latencyMax, into: &figures)
     put(counts.connects, [.connectP50, .connectP90, .connectP99], .connectMax, into: &figures)
@@ -39,7 +39,7 @@ extension LoadRun {
     put(counts.lateness, [nil, nil, .latenessP99], nil, into: &figures)
     // What a hub takes by itself for its first sessions is most of what a few hundred take.
     if scenario.sessions < LoadRun.fewestForMemory { figures[.bytesPerConnection] = nil }
-    if scenario.mostSessions < LoadRun.fewestForMemory { figures[.bytesUnderLoad] = nil }
+    if scenario.maximumSessions < LoadRun.fewestForMemory { figures[.bytesUnderLoad] = nil }
   }
 
   /// Sessions below which memory is not reported for each.
@@ -62,12 +62,12 @@ extension LoadRun {
   private func split(
     _ cpu: ProcessorTime?, _ figures: [Figure: Double]
   ) -> (user: Double, system: Double)? {
-    guard let cpu, figures[.userSamples] != nil || cpu.all >= LoadRun.leastToSplit else { return nil }
+    guard let cpu, figures[.userSamples] != nil || cpu.all >= LoadRun.minimumToSplit else { return nil }
     return (cpu.user, cpu.system)
   }
 
   /// Seconds of CPU: 50 ticks.
-  static let leastToSplit = 0.2
+  static let minimumToSplit = 0.2
 
   /// What the hub used and counted between two readings.
   func put(_ begin: Reading, _ end: Reading, into figures: inout [Figure: Double]) {

@@ -120,7 +120,7 @@ package struct LoadRun {
   /// Cores that the hub leaves.
   var threadCount: Int {
     let wanted = options.threads ?? max(1, min(8, ProcessFacts.processors - loops))
-    return max(1, min(wanted, max(scenario.drivers, scenario.mostSessions / 1000)))
+    return max(1, min(wanted, max(scenario.drivers, scenario.maximumSessions / 1000)))
   }
 
   // MARK: The load
@@ -197,7 +197,7 @@ package struct LoadRun {
     try wait(target, board, &course, "what was sent has come") { $0.results.count == all }
     let atEnd = MetricsPage.fetch(address, tls: tls)
     if let first = before.resident, let last = facts?.residentBytes {
-      course.figures[.bytesUnderLoad] = Double(last - first) / Double(max(1, scenario.mostSessions))
+      course.figures[.bytesUnderLoad] = Double(last - first) / Double(max(1, scenario.maximumSessions))
     }
     put(begin, end, into: &course.figures)
     course.figures[.conflated] = atEnd.flatMap { end in atStart.map { end.conflated - $0.conflated } } ?? 0

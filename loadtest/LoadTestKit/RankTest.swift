@@ -8,17 +8,17 @@ import Glibc
 
 package enum RankTest {
   /// Values of both samples together up to which every sum of ranks is counted.
-  static let mostCounted = 40
+  static let maximumCounted = 40
 
   /// The two-sided probability, 0…1; 1 where one of the samples is empty. Ties get the mean of their ranks.
   ///
-  /// O((n + m)² n m) for up to `mostCounted` values, O((n + m)²) for more.
+  /// O((n + m)² n m) for up to `maximumCounted` values, O((n + m)²) for more.
   package static func probability(_ a: [Double], _ b: [Double]) -> Double {
     let (n, m) = (a.count, b.count)
     guard n > 0, m > 0 else { return 1 }
     let ranks = doubledRanks(a + b)
     let observed = ranks[..<n].reduce(0, +)
-    if n + m > mostCounted { return normal(ranks, observed, n, m) }
+    if n + m > maximumCounted { return normal(ranks, observed, n, m) }
     // How many ways there are to choose k of the ranks with a given sum.
     let total = ranks.reduce(0, +)
     var ways = Array(repeating: Array(repeating: 0.0, count: total + 1), count: n + 1)

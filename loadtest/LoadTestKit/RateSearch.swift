@@ -6,7 +6,7 @@ package struct RateSearch {
   package let bound: Double
   /// Ends when the highest that was kept and the lowest that was not are this near to each other.
   static let precision = 0.05
-  static let mostSteps = 16
+  static let maximumSteps = 16
 
   package private(set) var steps: [RateStep] = []
   private var kept: Double?
@@ -43,7 +43,7 @@ package struct RateSearch {
   }
 
   private mutating func choose(after rate: Double) {
-    if isOver || steps.count >= RateSearch.mostSteps {
+    if isOver || steps.count >= RateSearch.maximumSteps {
       next = nil
       return
     }

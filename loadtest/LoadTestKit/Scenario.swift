@@ -71,7 +71,7 @@ package struct Scenario: Sendable, Equatable {
   }
 
   /// All connections that may be open at once.
-  package var mostSessions: Int { sessions + (cut ? 0 : storm) }
+  package var maximumSessions: Int { sessions + (cut ? 0 : storm) }
 
   /// Fixes a second of all drivers.
   package var fixesPerSecond: Double { Double(drivers) * rate * Double(max(1, batch)) }
@@ -100,7 +100,7 @@ package struct Scenario: Sendable, Equatable {
     if batch > 0, ridersPerTrip > 0 { return "batch and riders-per-trip do not go together: riders would get each fix" }
     if quietChannels > 0, idle == 0 { return "quiet-channels need idle sessions that follow them" }
     if fleet > 0, tls { return "fleet and tls do not go together" }
-    if mostSessions == 0 { return "there is nobody in it" }
+    if maximumSessions == 0 { return "there is nobody in it" }
     return nil
   }
 }

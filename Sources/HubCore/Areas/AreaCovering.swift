@@ -61,19 +61,21 @@ enum AreaCovering {
 
   /// The text of the error where there are too many cells.
   private static func refusal(of request: Subscribe) -> String {
-    let (mostCells, mostBlocks) = (HubLimits.cellsPerView, HubLimits.blocksPerView)
+    let (maximumCells, maximumBlocks) = (HubLimits.cellsPerView, HubLimits.blocksPerView)
     if case .counts = request.channel {
-      return "that is more than \(mostBlocks) blocks, or a box too narrow for its cells: take another box or precision"
+      return
+        "that is more than \(maximumBlocks) blocks, or a box too narrow for its cells: take another box or precision"
     }
     if let precision = request.precision {
-      return "that is more than \(mostCells) cells of \(precision) characters: take a smaller view, or fewer characters"
+      return
+        "that is more than \(maximumCells) cells of \(precision) characters: take a smaller view, or fewer characters"
     }
     if case .box = request.channel {
       return
-        "it takes more than \(mostCells) cells that are no larger than four times the box: take another box, or say "
+        "it takes more than \(maximumCells) cells that are no larger than four times the box: take another box, or say "
         + "which precision"
     }
-    return "so near to a pole the circle touches more than \(mostCells) cells: take a smaller radius"
+    return "so near to a pole the circle touches more than \(maximumCells) cells: take a smaller radius"
   }
 
   /// The cells; nil where there are too many, or the channel is no area. `precision`: the requested one, for all cells.

@@ -111,9 +111,9 @@ extension DriverIndex {
 
   /// Complete, unless a cell that could have a hit is left.
   private func outcome(_ stack: borrowing SearchStack, _ best: BestHits) -> NearestOutcome {
-    let least = stack.leastSquaredChord
+    let least = stack.minimumSquaredChord
     if least > best.squaredChordLimit { return .complete }
-    return .exhausted(completeWithinMeters: SearchPoint.leastMeters(squaredChord: least))
+    return .exhausted(completeWithinMeters: SearchPoint.minimumMeters(squaredChord: least))
   }
 
   /// Pushes the children that have drivers and are near enough, the nearest last, so that it comes first.
@@ -126,7 +126,7 @@ extension DriverIndex {
       let child = node.link + quadrant
       if nodes[child].count == 0 { continue }
       let childCell = cell.child(quadrant)
-      let squared = point.leastSquaredChord(to: childCell)
+      let squared = point.minimumSquaredChord(to: childCell)
       if squared > limit { continue }
       stack.insert(Pending(node: child, cell: childCell, squaredChord: squared), above: bottom)
     }

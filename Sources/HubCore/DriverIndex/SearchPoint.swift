@@ -37,7 +37,7 @@ struct SearchPoint {
   }
 
   /// No coordinate at this squared chord or beyond is nearer, in metres, than this (less the slack).
-  static func leastMeters(squaredChord: Double) -> Double {
+  static func minimumMeters(squaredChord: Double) -> Double {
     2 * earthRadiusMeters * asin(min(1, squaredChord.squareRoot() * 0.5))
   }
 
@@ -46,7 +46,7 @@ struct SearchPoint {
   /// haversine(d) = haversine(Δφ) + cos φ cos φ0 haversine(Δλ): each term is taken at its least over the cell, with
   /// sin y ≥ y − y³/6, and for the cosine at the parallel nearest to a pole cos(φ0 + δ) ≥ cos φ0 (1 − δ²/2) − sin φ0 δ.
   @inline(__always)
-  func leastSquaredChord(to cell: TreeCell) -> Double {
+  func minimumSquaredChord(to cell: TreeCell) -> Double {
     let toSouth = cell.south - latitude
     let toNorth = latitude - cell.north
     let latitudeGap = max(0, toSouth, toNorth)
@@ -64,8 +64,8 @@ struct SearchPoint {
     let x = longitudeGap * halfRadians
     let sinLongitude = x - x * x * x * (1.0 / 6)
     let delta = max(0, max(abs(cell.south), abs(cell.north)) - abs(latitude)) * (2 * halfRadians)
-    let leastCosine = max(0, cosine * (1 - delta * delta * 0.5) - absoluteSine * delta)
-    return 4 * (sinLatitude * sinLatitude + cosine * leastCosine * sinLongitude * sinLongitude)
+    let minimumCosine = max(0, cosine * (1 - delta * delta * 0.5) - absoluteSine * delta)
+    return 4 * (sinLatitude * sinLatitude + cosine * minimumCosine * sinLongitude * sinLongitude)
   }
 }
 

@@ -38,7 +38,7 @@ struct SearchStack {
   }
 
   /// The least squared chord of all cells on it; used only when a search stops early.
-  var leastSquaredChord: Double {
+  var minimumSquaredChord: Double {
     var least = Double.infinity
     for index in 0..<count { least = min(least, items[index].squaredChord) }
     return least

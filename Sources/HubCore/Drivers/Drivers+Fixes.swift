@@ -19,7 +19,7 @@ extension Drivers {
   mutating func follow(_ now: Moment, after last: Moment) {
     let passed = (now.uptime - last.uptime) / 1_000_000
     let step = now.timestamp.milliseconds - last.timestamp.milliseconds - passed
-    if step >= SessionClock.leastStep { moveClocks(by: step) }
+    if step >= SessionClock.stepThreshold { moveClocks(by: step) }
   }
 
   @inline(never)

@@ -77,7 +77,7 @@ struct SamplingPolicy: Equatable {
     static let mediumSpeed = 20 / 3.6
     static let fastSpeed = 50 / 3.6
     /// A band ends at this fraction of the speed at which it begins.
-    static let leavingPart = 0.9
+    static let leavingFraction = 0.9
 
     init(speed: Double) {
       self =
@@ -99,7 +99,7 @@ struct SamplingPolicy: Equatable {
   }
 
   /// Speeds above `slowest`, up to `fastest`, stay in the band: two comparisons suffice for most fixes.
-  private var slowest = Float(Band.slowSpeed * Band.leavingPart)
+  private var slowest = Float(Band.slowSpeed * Band.leavingFraction)
   private var fastest = Float(Band.mediumSpeed)
   /// Since when a longer interval has been right (uptime, ns).
   private var longerSince = Int64.max
@@ -133,10 +133,10 @@ struct SamplingPolicy: Equatable {
 
   private mutating func leaveBand(_ speed: Double) {
     // Whether the speed, a tenth higher, is still in its band.
-    let lenient = Band(speed: speed / Band.leavingPart)
+    let lenient = Band(speed: speed / Band.leavingFraction)
     let strict = Band(speed: speed)
     band = strict >= band ? strict : min(band, lenient)
-    slowest = Float(band.start * Band.leavingPart)
+    slowest = Float(band.start * Band.leavingFraction)
     fastest = Float(Band(rawValue: band.rawValue + 1)?.start ?? .infinity)
     isOpen = true
   }

@@ -21,7 +21,7 @@ struct SessionClock {
   static let largestOffset = Timestamp.accepted.upperBound.milliseconds
 
   /// Milliseconds by which the hub's wall clock leads its uptime at once where it was set, and was not only read late.
-  static let leastStep: Int64 = 100
+  static let stepThreshold: Int64 = 100
 
   init() {}
 

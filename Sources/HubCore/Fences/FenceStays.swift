@@ -225,7 +225,7 @@ struct FenceStays: ~Copyable {
     let fence = Int(slab[stay].fence.index)
     guard let limit = fences[fence].speedLimit, let speed = subject.position.speed else { return }
     if slab[stay].isSpeeding {
-      guard speed <= limit * rules.speedingEndsPart else { return }
+      guard speed <= limit * rules.speedingResetFraction else { return }
       slab[stay].isSpeeding = false
       let notice = subject.notice(of: fences[fence].fence.id)
       return add(.speeding, notice, of: stay, subject, on: .nobody, &crossings)

@@ -45,7 +45,7 @@ struct OfferSearch {
   var isQueued = false
   /// All hubs are being asked for drivers, and how many beyond those wanted.
   var isGathering = false
-  var spare = OfferSearch.leastSpare
+  var spare = OfferSearch.initialSpare
   /// The earliest deadline armed for it (uptime, ns).
   var armed = Int64.max
 
@@ -66,7 +66,7 @@ struct OfferSearch {
   }
 
   /// Extra drivers that are requested, as some may not fit.
-  static let leastSpare = 16
+  static let initialSpare = 16
 
   var durable: DurableOffers {
     DurableOffers(asker: asker, key: key, report: report, passed: asked.filter(\.isPassed).map(\.id))

@@ -72,7 +72,7 @@ extension Offers {
       let point = SearchPoint(pickup)
       var best = BestHits(keeping: hits, limit: wanted, withinMeters: radius)
       let next = drivers.index.traverse(from: cursor, spending: &budget) { cell in
-        point.leastSquaredChord(to: cell) <= best.squaredChordLimit
+        point.minimumSquaredChord(to: cell) <= best.squaredChordLimit
       } visit: { entry in
         let hit = DriverHit(driver: entry.driver, distanceMeters: point.vector.distance(to: entry.vector))
         guard hit.distanceMeters <= radius, best.wants(hit, hits), fit.accepts(entry.driver, entry.label, drivers),

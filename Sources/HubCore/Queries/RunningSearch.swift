@@ -153,7 +153,7 @@ struct RunningSearch {
     switch search.area {
     case .nearby:
       let limit = min(best.worstMeters, boundMeters) + slackMeters
-      return point.leastSquaredChord(to: cell) <= SearchPoint.squaredChordLimit(meters: limit)
+      return point.minimumSquaredChord(to: cell) <= SearchPoint.squaredChordLimit(meters: limit)
     case .box, .polygons:
       for box in boxes where cell.intersects(box) { return true }
       return false

@@ -31,7 +31,7 @@ indirect enum ClockChange: Sendable, Equatable {
 /// Consecutive live fixes by a clock that may be correct.
 struct DoubtedClock: Sendable, Equatable {
   /// Milliseconds that a clock must be set back by: fixes catch up with less before it would be accepted.
-  static let leastBack: Int64 = 60_000
+  static let setBackThreshold: Int64 = 60_000
   /// Milliseconds between a fix and its envelope up to which the fix was not queued.
   static let longestDelay: Int64 = 60_000
   /// Nanoseconds of the hub's uptime for which live fixes must agree.
@@ -82,7 +82,7 @@ extension FixOrder {
     guard time < newest else { return .duplicate }
     // A fix from a batch or a queue says nothing about the clock.
     guard let sent, abs(sent &- time) <= DoubtedClock.longestDelay else { return .history }
-    guard newest &- time > DoubtedClock.leastBack, newestSent &- sent > DoubtedClock.leastBack else {
+    guard newest &- time > DoubtedClock.setBackThreshold, newestSent &- sent > DoubtedClock.setBackThreshold else {
       endDoubt()  // sent by the previous clock
       return .history
     }

@@ -37,7 +37,7 @@ struct Doubt: Sendable {
   }
 
   /// NIS above which a position is doubted: 95 % of a chi-square with 2 degrees of freedom.
-  static let least = 6.0
+  static let threshold = 6.0
   /// How much better the next fix must fit without it: a likelihood ratio of e² (7.4).
   static let evidence = 4.0
   /// How well the next fix must fit, as a fraction of the doubted fix's own NIS: where both are off, the first one

@@ -18,17 +18,17 @@ struct ModelError: Sendable {
   /// White acceleration of density q adds a variance of q dt³ / 3 to the position on each of two axes.
   private static let densityPerSquare = 1.5
   /// m²/s³ for a second's step: an acceleration of 10 m/s² that lasts as long as the step. No car has more.
-  private static let mostDensity = 100.0
+  private static let densityCap = 100.0
   /// Innovations are limited to this many times the noise's variance: outliers say nothing about the model.
-  private static let most = 16.0
+  private static let innovationClip = 16.0
 
   init() {}
 
   /// Takes an innovation of a fix whose noise is expected to be `noise` (m²). Returns its product with the last one.
   @inline(__always) mutating func add(_ y: SIMD2<Double>, noise: Double) -> Double {
     let square = (y * y).sum()
-    let most = ModelError.most * noise
-    let bounded = SIMD2<Float>(square > most ? y * (most / square).squareRoot() : y)
+    let clip = ModelError.innovationClip * noise
+    let bounded = SIMD2<Float>(square > clip ? y * (clip / square).squareRoot() : y)
     let product = (bounded * last).sum()
     mean += (product - mean) * ModelError.rate
     last = bounded
@@ -40,6 +40,6 @@ struct ModelError: Sendable {
   @inline(__always) func density(product: Double, after dt: Double) -> Double {
     let common = min(Double(mean), product)
     guard common > 0, dt > 0 else { return 0 }
-    return min(ModelError.densityPerSquare * common / (dt * dt * dt), ModelError.mostDensity * dt)
+    return min(ModelError.densityPerSquare * common / (dt * dt * dt), ModelError.densityCap * dt)
   }
 }

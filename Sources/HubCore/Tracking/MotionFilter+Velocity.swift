@@ -15,10 +15,10 @@ extension MotionFilter {
   /// NIS above which a velocity gets less weight (99.9 % of a chi-square with 2 degrees of freedom), by its square.
   static let velocityGate = 13.8
   /// Velocities in a row that did not fit, after which the next one is accepted.
-  static let mostVelocityDoubts: UInt8 = 2
+  static let toleratedVelocityDoubts: UInt8 = 2
   /// The largest NIS of a position that counts against its fix's velocity: another town counts no more than another
   /// street, since the speed may be right.
-  static let mostPositionDoubt = 64.0
+  static let positionNISClip = 64.0
 
   /// Whether the driver stands, by this fix; false where the phone states no speed.
   @inline(__always) mutating func stands(_ fix: TrackMeasurement) -> Bool {
@@ -106,13 +106,13 @@ extension MotionFilter {
     let nis = distanceSquared / (covariance.p11 + variance + change * change)
     var inflation = 1.0
     velocityDoubts = nis > MotionFilter.velocityGate ? velocityDoubts + 1 : 0
-    if velocityDoubts > MotionFilter.mostVelocityDoubts {
+    if velocityDoubts > MotionFilter.toleratedVelocityDoubts {
       covariance.p11 += distanceSquared / 2
       velocityDoubts = 0
     } else {
       let off = displacement(to: fix.coordinate) - bias
       let positionNIS = (off * off).sum() / (covariance.ofFix + MotionFilter.variance(of: fix) * noiseScale)
-      let joint = MotionFilter.jointFreedom + nis + min(positionNIS, MotionFilter.mostPositionDoubt)
+      let joint = MotionFilter.jointFreedom + nis + min(positionNIS, MotionFilter.positionNISClip)
       let own = nis / MotionFilter.velocityGate
       inflation = max(1, joint / (MotionFilter.jointFreedom + 4)) * max(1, own * own)
       if distanceSquared > 4 * (covariance.p11 + variance), !isStanding,
@@ -135,7 +135,7 @@ extension MotionFilter {
     let total = covariance.ofFix + MotionFilter.variance(of: fix) * max(1, noiseScale)
     let off = displacement(to: fix.coordinate) - bias
     let offSquared = (off * off).sum()
-    guard offSquared < Doubt.least * total,
+    guard offSquared < Doubt.threshold * total,
       offSquared * (covariance.p11 + variance.stated) < (y * y).sum() * total
     else { return false }
     let p = covariance.withVelocity

@@ -52,14 +52,14 @@ struct MotionFilter: Sendable {
   /// The factor on the stated variance of the first fix, whose phone is not known yet.
   static let firstFixVariance = 4.0
   /// s: its rate of adaptation, the largest multiple of the expected NIS that counts, and its range. It falls below
-  /// `usualNoise` only where the noise stays above `leastNoise` (m²): for phones that state 20 m and are right to one.
+  /// `usualNoise` only where the noise stays above `noiseFloor` (m²): for phones that state 20 m and are right to one.
   /// For the first `earlyFixes` of an unknown phone the rate is higher: 3 / (n + 10) for the n-th.
   static let noiseRate = 0.05
   static let earlyFixes: UInt8 = 50
-  static let noiseMost = 3.0
+  static let nisClip = 3.0
   static let noiseRange = 0.003...30.0
   static let usualNoise = 0.03
-  static let leastNoise = 0.2
+  static let noiseFloor = 0.2
   /// Degrees of freedom of the t-distributions: of a position's error, and of position and velocity together.
   static let positionFreedom = 6.0
   static let jointFreedom = 4.0
@@ -267,7 +267,7 @@ extension MotionFilter {
     let reflected = share * min(1, noiseScale) * max(0, product / (2 * most) - 1)
     usePosition(
       innovation: y, noise: noise * (max(1, weight) + reflected),
-      isDoubtful: nis > Doubt.least || isUnjudged || rejections > 0)
+      isDoubtful: nis > Doubt.threshold || isUnjudged || rejections > 0)
     isOfOneFix = isUnjudged
     return nil
   }
@@ -341,11 +341,11 @@ extension MotionFilter {
       rate = 3 / (Double(warmUp) + 10)
     }
     // exp(x) for −0.25 ≤ x ≤ 0.5 by its series: the first term left out is 3e-3, of a known phone 4e-6.
-    let x = rate * (min(nis / 2, MotionFilter.noiseMost) - 1)
+    let x = rate * (min(nis / 2, MotionFilter.nisClip) - 1)
     let scaled = noiseScale * (1 + x * (1 + x * (1.0 / 2 + x * (1.0 / 6))))
     let range = MotionFilter.noiseRange
     var least = MotionFilter.usualNoise
-    if scaled < least { least = min(least, max(range.lowerBound, MotionFilter.leastNoise / nominal)) }
+    if scaled < least { least = min(least, max(range.lowerBound, MotionFilter.noiseFloor / nominal)) }
     noiseScale = min(max(scaled, least), range.upperBound)
   }
 }

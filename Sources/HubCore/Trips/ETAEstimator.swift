@@ -75,6 +75,6 @@ struct PublishedETA: Equatable {
     if target != self.target || basis != self.basis { return true }
     let error = abs(arrival.seconds(since: self.arrival))
     let left = arrival.seconds(since: now.timestamp)
-    return error > max(rules.etaErrorSeconds, min(rules.etaErrorPart * left, rules.etaErrorMostSeconds))
+    return error > max(rules.etaErrorSeconds, min(rules.etaErrorFraction * left, rules.etaErrorCapSeconds))
   }
 }

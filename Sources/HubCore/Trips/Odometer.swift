@@ -20,7 +20,7 @@ struct Odometer: Sendable, Equatable, BitwiseCopyable {
   /// Only longer steps are checked for plausibility.
   static let suspiciousMeters = 90.0
   /// Metres, at which counting stops: the journal's reader refuses 1e9, and only made-up fixes come near it.
-  static let mostMeters = 9e8
+  static let capMeters = 9e8
 
   private(set) var meters = 0.0
   /// Where the distance is measured from.
@@ -60,7 +60,7 @@ struct Odometer: Sendable, Equatable, BitwiseCopyable {
     self.anchor = position.coordinate
     ground.follow(position.coordinate.latitude)
     if way > Odometer.suspiciousMeters, let previous, !Odometer.isReachable(position, previous, maximumSpeed) { return }
-    meters = min(meters + way, Odometer.mostMeters)
+    meters = min(meters + way, Odometer.capMeters)
   }
 
   private static func isReachable(_ position: Position, _ previous: Position, _ maximumSpeed: Double) -> Bool {

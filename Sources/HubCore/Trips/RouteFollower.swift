@@ -24,7 +24,7 @@ struct RouteFollower {
   /// A new match is accepted when the driver has gone this far along the line from it.
   private static let confirmMeters = 20.0
   /// The odometer may be wrong by this part of what it shows, or by `aheadMeters`.
-  private static let odometerPart = 0.1
+  private static let odometerFraction = 0.1
   /// Metres without a match, after which inaccurate fixes off the line count, too.
   private static let lostMeters = 300.0
 
@@ -115,7 +115,7 @@ struct RouteFollower {
       for expected in [sought + max(0, drivenMeters - driven), 0] where !isOff {
         guard let (found, off) = nearest(expected, weight: RouteFollower.expectedWeight),
           abs(found.along - expected)
-            <= max(RouteFollower.aheadMeters, expected * RouteFollower.odometerPart)
+            <= max(RouteFollower.aheadMeters, expected * RouteFollower.odometerFraction)
         else { continue }
         take(found, drivenMeters: drivenMeters)
         return off

@@ -26,8 +26,8 @@ public struct TripRules: Sendable, Equatable {
   /// rest where that is more, up to the last of these. These are a fifth below the protocol's promise
   /// (protocol/trips.md), which leaves the rest to the estimate.
   public var etaErrorSeconds = 4.0
-  public var etaErrorPart = 0.04
-  public var etaErrorMostSeconds = 60.0
+  public var etaErrorFraction = 0.04
+  public var etaErrorCapSeconds = 60.0
   /// The least time between two of them, in seconds.
   public var etaIntervalSeconds = 5.0
 
