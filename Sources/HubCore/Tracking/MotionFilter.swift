@@ -227,64 +227,70 @@ extension MotionFilter {
   ) -> FixRefusal? {
     let nominal = MotionFilter.variance(of: fix)
     let noise = nominal * noiseScale
-    let y = displacement(to: fix.coordinate) - bias
-    let distanceSquared = (y * y).sum()
-    let share = dopplerShare
-    let most = max(nominal, noise)
-    let product = isStale ? 0 : modelError.add(y, noise: most)
-    let common = addModelError(product, of: distanceSquared, dopplerShare: share, after: dt)
-    let expected = covariance.ofFix
-    let nis = distanceSquared / (expected + noise)
-    var reach = expected + most
-    if share < 1 {
+    let innovation = displacement(to: fix.coordinate) - bias
+    let distanceSquared = (innovation * innovation).sum()
+    let dopplerShare = dopplerShare
+    let gateNoise = max(nominal, noise)
+    let lagProduct = isStale ? 0 : modelError.add(innovation, noise: gateNoise)
+    let explained = addModelError(lagProduct, of: distanceSquared, dopplerShare: dopplerShare, after: dt)
+    let predicted = covariance.ofFix
+    let nis = distanceSquared / (predicted + noise)
+    var gateVariance = predicted + gateNoise
+    if dopplerShare < 1 {
       // How much braking shortens a step, as three standard deviations: Doppler would have shown it.
       let braked = MotionFilter.hardestBraking / 6 * min(dt * dt, 4)
-      reach += (1 - share) * braked * braked
+      gateVariance += (1 - dopplerShare) * braked * braked
     }
-    if !isStale { adapt((distanceSquared - common) / (expected + noise), nominal: nominal) }
+    if !isStale { adapt((distanceSquared - explained) / (predicted + noise), nominal: nominal) }
     let agrees = rejections > 0 && agreesWithRefused(fix, after: dt)
-    // One refused fix before a gap says nothing about those after it; nor do refused fixes after a gap, while the
-    // position was unknown.
-    let isVague =
-      rejections > 0 && !agrees && (rejections > 1 || dt <= MotionFilter.longestManoeuvre)
+    // After a refused fix a vague estimate says little: another fix must agree with this one.
+    let needsAgreement =
+      rejections > 0 && !agrees
+      // One refused fix before a gap says nothing about those after it.
+      && (rejections > 1 || dt <= MotionFilter.longestManoeuvre)
+      // Nor do refused fixes after a gap, while the position was unknown.
       && Double(unusedSeconds - refusedSeconds) <= MotionFilter.longestManoeuvre
-      && expected > MotionFilter.vaguePlace * most
-      && (rejections > 1 || share < 0.5 || distanceSquared > MotionFilter.positionGate * most)
-    let off = distanceSquared + (dt > MotionFilter.longestManoeuvre ? sideways(y, before: before) : 0)
-    guard off <= MotionFilter.positionGate * reach, !isVague, !isStale else {
-      if let refusal = reject(fix, innovation: y, agrees: agrees, after: dt, maximumSpeed: maximumSpeed) {
+      && predicted > MotionFilter.vaguePlace * gateNoise
+      // Where one was refused and Doppler leads to this one, within the gate of its noise alone, it needs no other.
+      && (rejections > 1 || dopplerShare < 0.5 || distanceSquared > MotionFilter.positionGate * gateNoise)
+    let gatedSquared =
+      distanceSquared + (dt > MotionFilter.longestManoeuvre ? sideways(innovation, before: before) : 0)
+    guard gatedSquared <= MotionFilter.positionGate * gateVariance, !needsAgreement, !isStale else {
+      if let refusal = reject(fix, innovation: innovation, agrees: agrees, after: dt, maximumSpeed: maximumSpeed) {
         leaveDoubt(after: dt)
         return refusal
       }
-      believe(fix, innovation: y, noise: most, after: dt)
+      acceptAfterRefusals(fix, innovation: innovation, noise: gateNoise, after: dt)
       return nil
     }
-    if nis < MotionFilter.learningGate { latency.learn(y, course: course, variance: expected + noise, after: dt) }
-    let isUnjudged = expected > MotionFilter.unknownPlace * most
+    if nis < MotionFilter.learningGate {
+      latency.learn(innovation, course: course, variance: predicted + noise, after: dt)
+    }
+    let isUntested = predicted > MotionFilter.unknownPlace * gateNoise
     let weight = (MotionFilter.positionFreedom + nis) / (MotionFilter.positionFreedom + 2)
     // With Doppler, the positions' common part beyond their noise is one reflection; of a phone that is better than it
     // states it is drift, or the filter's error after a wrong velocity.
-    let reflected = share * min(1, noiseScale) * max(0, product / (2 * most) - 1)
+    let reflected = dopplerShare * min(1, noiseScale) * max(0, lagProduct / (2 * gateNoise) - 1)
     usePosition(
-      innovation: y, noise: noise * (max(1, weight) + reflected),
-      isDoubtful: nis > Doubt.threshold || isUnjudged || rejections > 0)
-    isOfOneFix = isUnjudged
+      innovation: innovation, noise: noise * (max(1, weight) + reflected),
+      isDoubtful: nis > Doubt.threshold || isUntested || rejections > 0)
+    isOfOneFix = isUntested
     return nil
   }
 
-  /// Adds the common part of this and the last innovation, of product `product`, to the process noise, as far as
-  /// Doppler does not show the motion. Returns what is not noise of the fix, m², at most `square`.
+  /// Adds the common part of this and the last innovation, whose product is `lagProduct`, to the process noise, as far
+  /// as Doppler does not show the motion. Returns what of the innovation it explains, m², at most `square`.
   @inline(__always)
   private mutating func addModelError(
-    _ product: Double, of square: Double, dopplerShare share: Double, after dt: Double
+    _ lagProduct: Double, of square: Double, dopplerShare share: Double, after dt: Double
   ) -> Double {
     guard share < 1 else { return 0 }
-    if rejections == 0 { covariance.widen(dt: dt, q: (1 - share) * modelError.density(product: product, after: dt)) }
-    return (1 - share) * min(max(product, 0), square)
+    if rejections == 0 { covariance.widen(dt: dt, q: (1 - share) * modelError.density(product: lagProduct, after: dt)) }
+    return (1 - share) * min(max(lagProduct, 0), square)
   }
 
-  /// Accepts a position outside the gate.
-  private mutating func believe(
+  /// Uses a position outside the gate that `reject` accepted.
+  private mutating func acceptAfterRefusals(
     _ fix: TrackMeasurement, innovation y: SIMD2<Double>, noise: Double, after dt: Double
   ) {
     let distanceSquared = (y * y).sum()
