@@ -178,7 +178,7 @@ import Testing
           let position = Position(
             coordinate: place, speed: nil, heading: nil, accuracy: 5, confidence: .high,
             timestamp: bench.hub.now.timestamp)
-          bench.hub.drivers.accept(position, of: driver, trip: nil, at: bench.hub.now)
+          bench.hub.drivers.storePosition(position, of: driver, trip: nil, at: bench.hub.now)
           bench.hub.drivers.reindex(driver)
         }
       })

@@ -81,9 +81,9 @@ struct Driver {
 
   // MARK: Positions
 
-  /// Takes a published position. Without a session `noteSending` comes before it.
+  /// Stores a published position. Without a session `noteSending` comes before it.
   @inline(__always)
-  mutating func accept(_ position: Position, trip: Handle?, at now: Moment) {
+  mutating func storePosition(_ position: Position, trip: Handle?, at now: Moment) {
     self.position = position
     positionTrip = trip
     if trip != nil { lastTrip = trip }

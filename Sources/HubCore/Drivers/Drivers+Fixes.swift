@@ -10,13 +10,14 @@ extension Drivers {
     slab[driver].clock.observe(sent: sent, received: received)
   }
 
-  /// Follows the hub's wall clock where it was set forward. Where it was set back, each driver's next message says so.
-  /// O(drivers), but only then. It is not recorded: each driver's next message after a restart says the same.
+  /// Moves all drivers' clocks where the hub's wall clock was set forward. Where it was set back, each driver's next
+  /// message says so. O(drivers), but only then. It is not recorded: each driver's next message after a restart says
+  /// the same.
   ///
   /// A machine that was suspended looks like that, too, for its uptime stands still: what came before is then younger
   /// than it is, until its driver sends again or counts as offline.
   @inline(__always)
-  mutating func follow(_ now: Moment, after last: Moment) {
+  mutating func applyClockStep(_ now: Moment, after last: Moment) {
     let passed = (now.uptime - last.uptime) / 1_000_000
     let step = now.timestamp.milliseconds - last.timestamp.milliseconds - passed
     if step >= SessionClock.stepThreshold { moveClocks(by: step) }
@@ -52,18 +53,18 @@ extension Drivers {
 
   /// Updates the driver's track with a fix (`Tracker.update`).
   @inline(__always)
-  mutating func follow(
-    _ fix: Fix, of driver: Int, sent: Timestamp?, receivedAt uptime: Int64, hubClock: Timestamp
+  mutating func advanceTrack(
+    with fix: Fix, of driver: Int, sent: Timestamp?, receivedAt uptime: Int64, hubClock: Timestamp
   ) -> Tracker.Outcome {
     slab[driver].tracker.update(fix, sent: sent, receivedAt: uptime, hubClock: hubClock, rules: limits.tracking)
   }
 
-  /// Takes a published position.
+  /// Stores a published position.
   @inline(__always)
-  mutating func accept(_ position: Position, of driver: Int, trip: Handle?, at now: Moment) {
+  mutating func storePosition(_ position: Position, of driver: Int, trip: Handle?, at now: Moment) {
     // Checked first: the call copies the timings.
     if slab[driver].session == nil { slab[driver].noteSending(at: now.uptime, lastStall: lastStall, timings) }
-    slab[driver].accept(position, trip: trip, at: now)
+    slab[driver].storePosition(position, trip: trip, at: now)
   }
 
   /// An app of a foreign format sends for the driver: its interval limits the silence that is expected.

@@ -88,7 +88,7 @@ extension Hub {
   /// Takes a position of a trip's driver at another hub, or of before the trip, and publishes it.
   private mutating func take(_ position: Position, after last: Position?, driver: Int, onTrip trip: Int) {
     trips.measure(position, after: last, trip: trip, at: now.uptime)
-    drivers.accept(position, of: driver, trip: trips.handle(of: trip), at: now)
+    drivers.storePosition(position, of: driver, trip: trips.handle(of: trip), at: now)
     let age = drivers[driver].age(of: position, at: now.timestamp)
     channels.publish(
       position.location(of: drivers[driver].id, trip: trips[trip].id, age: age), of: driver, on: trips[trip].channel,

@@ -47,13 +47,13 @@ extension Hub {
   mutating func track(
     _ fix: Fix, sent: Timestamp?, driver: Int, trip: Int?, received: Int64, isRecorded: Bool
   ) -> FixOutcome {
-    let outcome = judge(fix, sent: sent, driver: driver, trip: trip, received: received, isRecorded: isRecorded)
+    let outcome = applyIfNew(fix, sent: sent, driver: driver, trip: trip, received: received, isRecorded: isRecorded)
     if drivers[driver].rawChannel >= 0 { publish(raw: fix, outcome, driver: driver) }
     return outcome
   }
 
   @inline(__always)
-  private mutating func judge(
+  private mutating func applyIfNew(
     _ fix: Fix, sent: Timestamp?, driver: Int, trip: Int?, received: Int64, isRecorded: Bool
   ) -> FixOutcome {
     // A fix that will be lost is not remembered.
@@ -62,27 +62,27 @@ extension Hub {
       counters.fixesDuplicate += 1
       return .duplicate
     }
-    let outcome = follow(fix, sent: sent, driver: driver, trip: trip, received: received, isRecorded: isRecorded)
+    let outcome = applyFix(fix, sent: sent, driver: driver, trip: trip, received: received, isRecorded: isRecorded)
     if isLost, outcome.isTaken {
       drivers.noteMissed(fix.timestamp, driver: driver, counting: &counters)
     }
     return outcome
   }
 
-  private mutating func follow(
+  private mutating func applyFix(
     _ fix: Fix, sent: Timestamp?, driver: Int, trip: Int?, received: Int64, isRecorded: Bool
   ) -> FixOutcome {
     let rules = limits.tracking
     if let speed = fix.speed, speed > rules.maximumSpeed { counters.speedsIgnored += 1 }
-    switch drivers.follow(fix, of: driver, sent: sent, receivedAt: received, hubClock: now.timestamp) {
+    switch drivers.advanceTrack(with: fix, of: driver, sent: sent, receivedAt: received, hubClock: now.timestamp) {
     case .accepted(let position):
-      return accept(fix, position, driver: driver, trip: trip, received: received, isRecorded: isRecorded)
+      return applyPosition(fix, position, driver: driver, trip: trip, received: received, isRecorded: isRecorded)
     case .acceptedTwo(let held, let position):
-      release(held, driver: driver, trip: trip, received: received, isRecorded: isRecorded)
-      return accept(fix, position, driver: driver, trip: trip, received: received, isRecorded: isRecorded)
+      applyHeld(held, driver: driver, trip: trip, received: received, isRecorded: isRecorded)
+      return applyPosition(fix, position, driver: driver, trip: trip, received: received, isRecorded: isRecorded)
     case .acceptedHeld(let held, let refusal):
-      release(held, driver: driver, trip: trip, received: received, isRecorded: isRecorded)
-      return count(refusal)
+      applyHeld(held, driver: driver, trip: trip, received: received, isRecorded: isRecorded)
+      return countRefusal(refusal)
     case .history:
       counters.fixesHistory += 1
       if isRecorded { record(fix, .history, nil, driver: driver) }
@@ -98,7 +98,7 @@ extension Hub {
       counters.clocksBelieved += 1
       drivers.believeClock(of: driver, sent: sent, at: now.timestamp)
       moveFenceTimes(of: driver, back: back)
-      return accept(fix, position, driver: driver, trip: trip, received: received, isRecorded: isRecorded)
+      return applyPosition(fix, position, driver: driver, trip: trip, received: received, isRecorded: isRecorded)
     case .duplicate:
       if isRecorded, drivers.hasNoRecord(ofPublished: fix.timestamp, of: driver) {
         counters.fixesHistory += 1
@@ -112,31 +112,31 @@ extension Hub {
       if isRecorded { record(fix, .held, nil, driver: driver) }
       return .held
     case .refused(let refusal):
-      return count(refusal)
+      return countRefusal(refusal)
     }
   }
 
   /// Publishes a held fix, before the one that confirmed it.
-  private mutating func release(_ held: Position, driver: Int, trip: Int?, received: Int64, isRecorded: Bool) {
+  private mutating func applyHeld(_ held: Position, driver: Int, trip: Int?, received: Int64, isRecorded: Bool) {
     counters.fixesReleased += 1
     let fix = Fix(coordinate: held.coordinate, timestamp: held.timestamp)
-    _ = accept(fix, held, .confirmed, driver: driver, trip: trip, received: received, isRecorded: isRecorded)
+    _ = applyPosition(fix, held, .confirmed, driver: driver, trip: trip, received: received, isRecorded: isRecorded)
   }
 
-  private mutating func count(_ refusal: Tracker.Refusal) -> FixOutcome {
+  private mutating func countRefusal(_ refusal: Tracker.Refusal) -> FixOutcome {
     counters.fixesRefused[Int(refusal.rawValue)] += 1
     return .refused(refusal)
   }
 
   /// Takes the driver's new position: moves it in the index, publishes and records it.
-  private mutating func accept(
+  private mutating func applyPosition(
     _ fix: Fix, _ position: Position, _ disposition: StoredFix.Disposition = .live, driver: Int, trip: Int?,
     received: Int64, isRecorded: Bool
   ) -> FixOutcome {
     counters.fixesAccepted += 1
     if let trip { trips.measure(position, after: drivers[driver].position, trip: trip, at: now.uptime) }
     if let reason = position.absorbed { counters.fixesAbsorbed[Int(reason.rawValue)] += 1 }
-    drivers.accept(position, of: driver, trip: trip.map { trips.handle(of: $0) }, at: now)
+    drivers.storePosition(position, of: driver, trip: trip.map { trips.handle(of: $0) }, at: now)
     let age = drivers[driver].age(of: position, at: now.timestamp)
     if drivers[driver].isStale { returnFromStale(driver) }
     drivers.reindex(driver)

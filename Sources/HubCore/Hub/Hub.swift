@@ -100,14 +100,14 @@ public struct Hub: ~Copyable {
 
   /// Handles a part of a turn's inputs in order.
   public mutating func handle(_ inputs: [HubInput], now: Moment) {
-    drivers.follow(now, after: self.now)
+    drivers.applyClockStep(now, after: self.now)
     self.now = now
     for index in inputs.indices { handle(inputs[index]) }
   }
 
   /// Handles a part of a turn's inputs in order; fixes are used in place.
   public mutating func handle(_ inputs: borrowing HubInputs, now: Moment) {
-    drivers.follow(now, after: self.now)
+    drivers.applyClockStep(now, after: self.now)
     self.now = now
     var cursor = HubInputs.Cursor()
     while let step = inputs.next(&cursor) {

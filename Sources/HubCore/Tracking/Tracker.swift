@@ -36,18 +36,18 @@ public struct Tracker: Sendable {
     case .history: return .history
     case .held: return .held
     case .next:
-      switch follow(measurement, receivedAt: uptime, rules) {
+      switch filterInOrder(measurement, receivedAt: uptime, rules) {
       case .used(let position): return .accepted(position)
       case .refused(let refusal): return .refused(refusal)
       }
     case .confirms(let held):
-      return follow(held, then: measurement, receivedAt: uptime, rules)
+      return filterBoth(held, then: measurement, receivedAt: uptime, rules)
     case .clockDoubted(let behind):
       return .clockDoubted(secondsBehind: Double(behind) / 1000)
     case .clockBelieved(let back):
       // The filter's state is by the old clock, and a minute old.
       filter = nil
-      switch follow(measurement, receivedAt: uptime, rules) {
+      switch filterInOrder(measurement, receivedAt: uptime, rules) {
       case .used(let position): return .clockBelieved(position, back: back)
       case .refused: preconditionFailure("a filter takes its first fix")
       }
@@ -100,16 +100,16 @@ extension Tracker {
 
   /// Filters one fix that is in order, and sets its position's published time.
   @inline(__always)
-  private mutating func follow(
+  private mutating func filterInOrder(
     _ fix: TrackMeasurement, receivedAt uptime: Int64, _ rules: Rules
   ) -> MotionFilter.Step {
-    let step = filtered(fix, rules)
+    let step = stepFilter(fix, rules)
     guard order.change != nil, case .used(var position) = step else { return step }
     position.published.milliseconds = order.slewedTime(of: fix.milliseconds, receivedAt: uptime)
     return .used(position)
   }
 
-  private mutating func filtered(_ fix: TrackMeasurement, _ rules: Rules) -> MotionFilter.Step {
+  private mutating func stepFilter(_ fix: TrackMeasurement, _ rules: Rules) -> MotionFilter.Step {
     // Optional chaining works in place; binding the filter to a name would copy its 200 bytes back and forth.
     if let step = filter?.step(fix, rules) { return step }
     var first = MotionFilter(fix)
@@ -119,10 +119,10 @@ extension Tracker {
   }
 
   /// Filters the two fixes that a confirmed leap releases.
-  private mutating func follow(
+  private mutating func filterBoth(
     _ held: TrackMeasurement, then fix: TrackMeasurement, receivedAt uptime: Int64, _ rules: Rules
   ) -> Outcome {
-    switch (follow(held, receivedAt: uptime, rules), follow(fix, receivedAt: uptime, rules)) {
+    switch (filterInOrder(held, receivedAt: uptime, rules), filterInOrder(fix, receivedAt: uptime, rules)) {
     case (.used(let first), .used(let second)): return .acceptedTwo(held: first, second)
     case (.used(let first), .refused(let refusal)): return .acceptedHeld(first, refused: refusal)
     case (.refused, .used(let second)): return .accepted(second)
