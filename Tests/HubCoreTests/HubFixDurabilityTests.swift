@@ -239,18 +239,18 @@ extension DurableBench {
     bench.store(condition: .unavailable)
     for second in 1...5 as ClosedRange<Int64> { bench.turn([bench.fix(base + second * 1000)]) }
     #expect(
-      bench.hub.drivers.marks.missed.count == 3
+      bench.hub.drivers.marks.unrecorded.count == 3
         && bench.hub.counters.hits(.missedFixes) + bench.hub.counters.hits(.missedFixesPerDriver) == 2)
     bench.store(condition: .good)
     bench.turn([bench.batch((1...6).map { base + $0 * 1000 })])
     bench.store()
     #expect(bench.storedThrough() == base + 3999)
-    #expect(bench.hub.drivers.marks.missed.count == 0)
+    #expect(bench.hub.drivers.marks.unrecorded.count == 0)
     #expect(Set(try bench.fixes().map { $0.measured.timestamp.milliseconds - base }).count == 7, "all are there")
     // The limit of all drivers together, which those that are forgotten give back.
     bench.store(condition: .unavailable)
     for second in 7...9 as ClosedRange<Int64> { bench.turn([bench.fix(base + second * 1000)]) }
-    #expect(bench.hub.drivers.marks.missed.count == 3)
+    #expect(bench.hub.drivers.marks.unrecorded.count == 3)
     bench.store(condition: .good)
     bench.turn([.driverDisconnected(DurableBench.session)])
     for _ in 0..<(24 * 60 + 2) {
@@ -258,7 +258,7 @@ extension DurableBench {
       bench.turn([])
     }
     let isGone = bench.hub.drivers.find(id("D")) == nil
-    #expect(isGone && bench.hub.drivers.marks.missed.count == 0)
+    #expect(isGone && bench.hub.drivers.marks.unrecorded.count == 0)
   }
 
   @Test("A restart loses nothing of a trip's way, and what is older than the newest stored fix is never published")

@@ -101,7 +101,7 @@ extension Drivers {
       marks.unpublished(time, driver, ticket: ticket, storedThrough: storedThrough)
     }
     // A `confirmed` fix records what was published; the measurement may still be missing.
-    if marks.missed.count > 0, disposition != .confirmed { noteFound(time, driver: driver) }
+    if marks.unrecorded.count > 0, disposition != .confirmed { removeUnrecorded(time, driver: driver) }
   }
 
   /// Writes a message's fixes, which named `trip`, as a record.
@@ -118,20 +118,20 @@ extension Drivers {
   }
 
   /// Notes a fix that was accepted while nothing could be recorded.
-  mutating func noteMissed(_ time: Timestamp, driver: Int, counting counters: inout HubCounters) {
+  mutating func noteUnrecorded(_ time: Timestamp, driver: Int, counting counters: inout HubCounters) {
     counters.fixesNotStored += 1
-    let isOwnLimit = marks.missed.count(of: driver) >= limits.missedFixesPerDriver
-    let hasRoom = !isOwnLimit && marks.missed.count < limits.missedFixes
-    if marks.miss(time, driver, hasRoom: hasRoom) { return }
+    let isOwnLimit = marks.unrecorded.count(of: driver) >= limits.missedFixesPerDriver
+    let hasRoom = !isOwnLimit && marks.unrecorded.count < limits.missedFixes
+    if marks.noteUnrecorded(time, driver, hasRoom: hasRoom) { return }
     if isOwnLimit { counters.count(.missedFixesPerDriver) } else if !hasRoom { counters.count(full: .missedFixes) }
   }
 
   /// Notes that the journal has the fix.
-  mutating func noteFound(_ time: Timestamp, driver: Int) { marks.missed.remove(time, driver) }
+  mutating func removeUnrecorded(_ time: Timestamp, driver: Int) { marks.unrecorded.remove(time, driver) }
 
   /// Whether the newest fix, of this time, may have been accepted without a record.
   func hasNoRecord(ofPublished time: Timestamp, of driver: Int) -> Bool {
-    if marks.mayMiss(time, driver) { return true }
+    if marks.mayLackRecord(time, driver) { return true }
     return slab[driver].durable.newest.map { time > $0 } ?? true
   }
 

@@ -48,7 +48,7 @@ struct Drivers: ~Copyable {
     counters.driversOnline = onlineCount
     counters.set(.profiles, profiles.count)
     counters.set(.fixTimes, fixTimes.count)
-    counters.set(.missedFixes, marks.missed.count)
+    counters.set(.missedFixes, marks.unrecorded.count)
   }
 
   /// A driver's record, in place.

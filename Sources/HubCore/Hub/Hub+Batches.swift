@@ -61,7 +61,7 @@ extension Hub {
     let trip = partial.trip.flatMap { trips.current($0) }
     let (new, found) = partial.split(known: known)
     counters.fixesDuplicate += UInt64(found.count)
-    for time in found { drivers.noteFound(time, driver: driver) }
+    for time in found { drivers.removeUnrecorded(time, driver: driver) }
     if trip != nil { trips.holdETA() }
     for (index, fix) in new { take(fix, at: index, of: &partial, driver: driver, trip: trip) }
     if let trip { publish(trips.releaseETA(of: trip), of: trip) }

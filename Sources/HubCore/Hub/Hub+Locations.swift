@@ -64,7 +64,7 @@ extension Hub {
     }
     let outcome = applyFix(fix, sent: sent, driver: driver, trip: trip, received: received, isRecorded: isRecorded)
     if isLost, outcome.isTaken {
-      drivers.noteMissed(fix.timestamp, driver: driver, counting: &counters)
+      drivers.noteUnrecorded(fix.timestamp, driver: driver, counting: &counters)
     }
     return outcome
   }
