@@ -10,9 +10,19 @@
 //   driver was followed for a minute and then leaps into the hub's future, two fixes have to confirm it.
 // - Leaps that are each far ahead of the one before, and of similar length, confirm each other when there are three in
 //   a row (four into the hub's future): a drive with a fix every quarter of an hour, replayed fast, consists of leaps.
-//   After that a step counts as a leap only if it is more than `strides` times as long.
+//   After that an advance counts as a leap only if it is more than `advanceRatio` times as long.
 // - A clock that was ahead and is corrected would silence the driver until the correct time has caught up:
 //   `ClockChange` distinguishes it from a backlog. The hub counts such fixes (`fixesBehindClock`).
+//
+// An example, of a driver that has just begun; what counts is the unexplained advance, by which more time passed from
+// the fix before by the fixes' clock than by the hub's:
+//
+//     fix of     arrives    unexplained
+//     12:00:00   12:00:00                  in order
+//     13:00:00   12:00:01   59:59 min      held: more than `leapMilliseconds` (10 min)
+//     13:00:01   12:00:02   0 s            confirms it, by the advance from the held fix: both are in order
+//
+// Had the third been of 12:00:02, it would be in order after the first, and the held fix dropped: its clock was wrong.
 
 /// The order of one driver's fixes by their own timestamps. 56 bytes; allocates only for a leap, and where a clock was
 /// set back.
@@ -39,9 +49,9 @@ struct FixOrder: Sendable, Equatable {
 
   /// Leaps in a row, each ahead of the one before, that confirm each other.
   static let leapsInARow: UInt8 = 3
-  /// A step up to this many times the one before, ahead of the hub's clock, is no leap; and the largest ratio of two
+  /// An unexplained advance up to this many times the one before is no leap; and the largest ratio of two
   /// consecutive leaps that confirm each other.
-  static let strides: Int64 = 4
+  static let advanceRatio: Int64 = 4
   /// Milliseconds that two agreeing fixes may be further apart by their own clock than by the hub's: they may come in
   /// one batch, or be replayed faster than recorded.
   static let agreement: Int64 = 60_000
@@ -51,15 +61,15 @@ struct FixOrder: Sendable, Equatable {
   /// The timestamp of the newest fix in order, or nil before the first.
   @Packed private(set) var newest: Int64?
   /// The number of leaps in a row that end with the held one, and how many of them agree.
-  private var leaps: UInt8 = 0
-  private var agreeing: UInt8 = 0
+  private var leapCount: UInt8 = 0
+  private var agreeingCount: UInt8 = 0
   /// The length of the held one's leap, in milliseconds.
-  private var heldLeap: Float = 0
+  private var heldLeapLength: Float = 0
   /// When the newest arrived, and since when there was no leap (uptime, ns).
   private(set) var newestReceived: Int64 = 0
   private var steadySince: Int64 = 0
-  /// How much longer the newest step was by the fixes' clock than by the hub's, in milliseconds: a day at most.
-  private var stride: Int32 = 0
+  /// The unexplained advance of the newest, in milliseconds: a day at most.
+  private var lastAdvance: Int32 = 0
   /// How much later than the newest fix the newest live envelope was, in milliseconds; `min` where none is known.
   private var sentAfter = Int32.min
   private var held: HeldFix?
@@ -104,41 +114,43 @@ struct FixOrder: Sendable, Equatable {
     if let newest, time <= newest { return decideLate(newest, fix, sent: sent, receivedAt: uptime) }
     if case .leap(let held, let heldReceived)? = held {
       if time == held.milliseconds { return .duplicate }
-      let step = FixOrder.excess(from: held.milliseconds, heldReceived, to: time, uptime)
+      let unexplained = FixOrder.unexplainedAdvance(from: held.milliseconds, heldReceived, to: time, uptime)
       let future = hubClock.map { time &- $0 > leapMilliseconds } ?? false
-      if isConfirmed(by: time, held: held.milliseconds, step, receivedAt: uptime, future: future, leapMilliseconds) {
+      if updateHeldLeap(
+        by: time, held: held.milliseconds, unexplained, receivedAt: uptime, future: future, leapMilliseconds)
+      {
         self.held = nil
         steadySince = uptime
-        advance(to: time, sent: sent, receivedAt: uptime, stride: step)
+        advance(to: time, sent: sent, receivedAt: uptime, unexplained: unexplained)
         return .confirms(held: held)
       }
       self.held = nil
     }
-    let step = newest.map { FixOrder.excess(from: $0, newestReceived, to: time, uptime) }
-    if let ahead = step ?? hubClock.map({ time &- $0 }), ahead > max(leapMilliseconds, longestStep) {
-      if leaps == 0 {
-        leaps = 1
-        heldLeap = Float(ahead)
+    let unexplained = newest.map { FixOrder.unexplainedAdvance(from: $0, newestReceived, to: time, uptime) }
+    if let ahead = unexplained ?? hubClock.map({ time &- $0 }), ahead > max(leapMilliseconds, longestAdvance) {
+      if leapCount == 0 {
+        leapCount = 1
+        heldLeapLength = Float(ahead)
       }
       held = .leap(fix, received: uptime)
       return .held
     }
     if newest == nil { steadySince = uptime }
-    advance(to: time, sent: sent, receivedAt: uptime, stride: step ?? 0)
+    advance(to: time, sent: sent, receivedAt: uptime, unexplained: unexplained ?? 0)
     return .next
   }
 
-  /// The longest step ahead of the hub's clock that is no leap, in milliseconds.
-  private var longestStep: Int64 { Int64(stride) * FixOrder.strides }
+  /// The longest unexplained advance that is no leap, in milliseconds.
+  private var longestAdvance: Int64 { Int64(lastAdvance) * FixOrder.advanceRatio }
 
   @inline(__always)
-  private mutating func advance(to time: Int64, sent: Int64?, receivedAt uptime: Int64, stride: Int64) {
+  private mutating func advance(to time: Int64, sent: Int64?, receivedAt uptime: Int64, unexplained: Int64) {
     if sent != nil || sentAfter != .min { sentAfter = Int32(clamping: (sent ?? newestSent) &- time) }
     newest = time
     newestReceived = uptime
-    self.stride = Int32(truncatingIfNeeded: min(max(stride, 0), 86_400_000))
-    leaps = 0
-    agreeing = 0
+    lastAdvance = Int32(truncatingIfNeeded: min(max(unexplained, 0), 86_400_000))
+    leapCount = 0
+    agreeingCount = 0
     if change != nil { endDoubt() }
   }
 
@@ -148,35 +160,37 @@ struct FixOrder: Sendable, Equatable {
   ) {
     held = nil
     steadySince = uptime
-    advance(to: time, sent: sent, receivedAt: uptime, stride: 0)
+    advance(to: time, sent: sent, receivedAt: uptime, unexplained: 0)
     change = .believed(PublishedClock(milliseconds: published?.milliseconds ?? old, received: uptime))
   }
 
-  /// Whether the fix after the held one confirms it; `step` is how much more time passed between them than at the hub.
-  /// If not, it counts as the next leap in the row, or begins another.
-  private mutating func isConfirmed(
-    by time: Int64, held: Int64, _ step: Int64, receivedAt uptime: Int64, future: Bool, _ leapMilliseconds: Int64
+  /// Counts the fix after the held one, which it is `unexplained` milliseconds ahead of: as one that agrees with it, as
+  /// the next leap in the row, or as neither. True where it confirms the held one.
+  private mutating func updateHeldLeap(
+    by time: Int64, held: Int64, _ unexplained: Int64, receivedAt uptime: Int64, future: Bool, _ leapMilliseconds: Int64
   ) -> Bool {
-    // Before the first fix nothing could be silenced, and there is no stride.
-    let slack = newest == nil ? leapMilliseconds : max(FixOrder.agreement, longestStep)
-    let needed: UInt8 = future && newest != nil && uptime &- steadySince >= FixOrder.steady ? 2 : 1
-    if time > held, step <= slack {
-      agreeing += 1
-      return agreeing >= needed
+    // Before the first fix nothing could be silenced, and there is no last advance.
+    let tolerance = newest == nil ? leapMilliseconds : max(FixOrder.agreement, longestAdvance)
+    let neededConfirmations: UInt8 = future && newest != nil && uptime &- steadySince >= FixOrder.steady ? 2 : 1
+    if time > held, unexplained <= tolerance {
+      agreeingCount += 1
+      return agreeingCount >= neededConfirmations
     }
-    agreeing = 0
-    let (leap, strides) = (Float(step), Float(FixOrder.strides))
-    guard time > held, leap <= heldLeap * strides, heldLeap <= leap * strides else {
-      leaps = 0
+    agreeingCount = 0
+    let (leap, ratio) = (Float(unexplained), Float(FixOrder.advanceRatio))
+    guard time > held, leap <= heldLeapLength * ratio, heldLeapLength <= leap * ratio else {
+      leapCount = 0
       return false
     }
-    leaps += 1
-    heldLeap = leap
-    return leaps >= FixOrder.leapsInARow + needed - 1
+    leapCount += 1
+    heldLeapLength = leap
+    return leapCount >= FixOrder.leapsInARow + neededConfirmations - 1
   }
 
   /// How many more milliseconds passed between two fixes by their own clock than by the hub's.
-  private static func excess(from first: Int64, _ firstReceived: Int64, to second: Int64, _ received: Int64) -> Int64 {
+  private static func unexplainedAdvance(from first: Int64, _ firstReceived: Int64, to second: Int64, _ received: Int64)
+    -> Int64
+  {
     let passedAtHub = max(0, received &- firstReceived) / 1_000_000
     return (second &- first) &- passedAtHub
   }
