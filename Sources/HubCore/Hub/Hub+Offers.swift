@@ -7,19 +7,19 @@ extension Hub {
     for step in steps {
       switch step {
       case .record(let record): storage.write(record)
-      case .ended(let outcome): counters.offers[Int(outcome.rawValue)] += 1
-      case .sent(let offer): channels.send(offer, &storage, counting: &counters)
-      case .ask(let question): channels.sendToCluster(.ask(question))
-      case .acceptedElsewhere(let trip, let driver):
+      case .countOutcome(let outcome): counters.offers[Int(outcome.rawValue)] += 1
+      case .sendToHub(let offer): channels.send(offer, &storage, counting: &counters)
+      case .askCluster(let question): channels.sendToCluster(.ask(question))
+      case .followAccepted(let trip, let driver):
         _ = lookUp(DistantTrips.Beginning(trip: trip, isGranted: false, time: now.timestamp), by: driver)
         distant.accept(trip, by: driver)
-      case .changed(let state, let trip, let driver, let sent):
+      case .notifyDriver(let state, let trip, let driver, let sent):
         if drivers[driver].isElsewhere {
           if let sent { channels.send(sent, &storage, counting: &counters) }
         } else if let channel = eventChannel(ofDriver: driver) {
           publishEvent(on: channel) { .offer(Offer(tripID: trip, state: state, sequence: $0)) }
         }
-      case .unserved(let trip):
+      case .notifyUnserved(let trip):
         counters.tripsUnserved += 1
         if let channel = eventChannel(ofTrip: trip) {
           publishEvent(on: channel) { .notification(.unserved(sequence: $0)) }

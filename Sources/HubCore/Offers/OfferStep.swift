@@ -1,23 +1,26 @@
 // Decisions of the offers, which the hub records first, then publishes (Hub.carryOut).
 import HubMessages
 
+/// One step of a decision. Steps are carried out in order: where a search has changed, its record comes before the
+/// events that show it.
 enum OfferStep {
   case record(DurableRecord)
-  /// A driver's offer is made or withdrawn. A driver that has gone to another hub is told there, if `sent` is given.
-  case changed(Offer.State, of: Identifier, to: Int, sent: SentOffer? = nil)
+  /// A driver's offer is made or withdrawn. A driver that has gone to another hub is notified there, if `sent` is
+  /// given.
+  case notifyDriver(Offer.State, of: Identifier, to: Int, sent: SentOffer? = nil)
   /// An offer of this hub has ended. (The trip's own event says that a driver has accepted.)
-  case ended(OfferOutcome)
+  case countOutcome(OfferOutcome)
   /// A message to the hub of a driver or a trip elsewhere.
-  case sent(SentOffer)
+  case sendToHub(SentOffer)
   /// A driver here has accepted another hub's trip, which is then followed, as it keeps the driver busy.
-  case acceptedElsewhere(trip: Identifier, by: Int)
+  case followAccepted(trip: Identifier, by: Int)
   /// All hubs are asked for drivers.
-  case ask(FleetQuestion)
+  case askCluster(FleetQuestion)
   /// No driver is left to ask.
-  case unserved(trip: Int)
+  case notifyUnserved(trip: Int)
 
   /// Records the present state of a search.
-  static func changed(_ search: OfferSearch) -> OfferStep { .record(.offers(search.durable)) }
+  static func recordSearch(_ search: OfferSearch) -> OfferStep { .record(.offers(search.durable)) }
 }
 
 extension Notification {

@@ -108,7 +108,7 @@ extension Offers {
       }
       if let step = offer(to: hit, search, drivers, trips, around: pickup, at: now) { steps.append(step) }
     }
-    return (steps.isEmpty ? [] : [.changed(slab[search])] + steps, isAnyKnown)
+    return (steps.isEmpty ? [] : [.recordSearch(slab[search])] + steps, isAnyKnown)
   }
 
   func fits(_ hit: DriverHit, _ search: Int, _ drivers: borrowing Drivers, at now: Moment) -> Bool {
@@ -126,7 +126,7 @@ extension Offers {
     let index = open(search, drivers[driver].id, drivers.handle(of: driver), at: now)
     let dropoff = trips[Int(slab[search].trip.index)].dropoff
     let terms = trips.terms(of: slab[search].asked[index], from: place, to: pickup, dropoff)
-    return .changed(.made(terms), of: slab[search].tripID, to: driver)
+    return .notifyDriver(.made(terms), of: slab[search].tripID, to: driver)
   }
 
   /// A trip has changed: where its places are others, who has an open offer of it gets the offer again, with these.
@@ -140,9 +140,9 @@ extension Offers {
       if let driver = asked.driver.flatMap({ drivers.current($0) }), !drivers[driver].isElsewhere {
         guard let place = drivers[driver].position?.coordinate else { continue }  // it had one when it was asked
         let terms = trips.terms(of: asked, from: place, to: pickup, dropoff)
-        steps.append(.changed(.made(terms), of: slab[search].tripID, to: driver))
+        steps.append(.notifyDriver(.made(terms), of: slab[search].tripID, to: driver))
       } else {
-        steps.append(.sent(SentOffer(asked, of: slab[search], pickup: pickup, dropoff: dropoff)))
+        steps.append(.sendToHub(SentOffer(asked, of: slab[search], pickup: pickup, dropoff: dropoff)))
       }
     }
     return steps

@@ -24,7 +24,7 @@ extension Offers {
       status: .available, vehicleType: criteria.vehicleType, tags: criteria.tags, maxAge: nil, includesStale: false)
     let question = DriverSearch(
       area: .nearby(pickup, radiusMeters: criteria.radiusMeters), limit: reach(of: search), filter: filter)
-    return .ask(FleetQuestion(question, for: slab.handle(of: search), of: slab[search].tripID))
+    return .askCluster(FleetQuestion(question, for: slab.handle(of: search), of: slab[search].tripID))
   }
 
   private func reach(of search: Int) -> Int {
@@ -53,7 +53,7 @@ extension Offers {
     for report in list.drivers.sorted(by: { $0.isNearer(than: $1) }) where slab[search].wanted > 0 {
       if let step = ask(report, search, drivers, trips, around: pickup, at: now) { steps.append(step) }
     }
-    if !steps.isEmpty { steps.insert(.changed(slab[search]), at: 0) }
+    if !steps.isEmpty { steps.insert(.recordSearch(slab[search]), at: 0) }
     if slab[search].wanted > 0, list.drivers.count >= reach, reach < limits.queryHits {
       slab[search].spare *= 4
       enqueue(search)
@@ -81,7 +81,7 @@ extension Offers {
     }
     let index = open(search, report.driverID, nil, at: now)
     let trip = Int(slab[search].trip.index)
-    return .sent(
+    return .sendToHub(
       SentOffer(slab[search].asked[index], of: slab[search], pickup: pickup, dropoff: trips[trip].dropoff))
   }
 
@@ -105,7 +105,7 @@ extension Offers {
     else { return [] }
     close(search, index, .withdrawn(.unavailable))
     slab[search].asked[index].isPassed = slab[search].asked.count < HubLimits.passedDriversPerOffer
-    return reconcile(search, [.ended(.withdrawn)])
+    return reconcile(search, [.countOutcome(.withdrawn)])
   }
 
   private mutating func make(
@@ -119,10 +119,10 @@ extension Offers {
     guard let driver = drivers.find(offer.driverID), drivers.isFree(drivers.handle(of: driver)),
       drivers[driver].isReachable, byDriver[UInt32(driver)] == nil, let pickup = offer.pickup,
       let place = drivers[driver].position?.coordinate
-    else { return [.sent(offer.declined)] }
+    else { return [.sendToHub(offer.declined)] }
     guard known.map({ slab[$0].end == nil }) ?? false || openCount < limits.offers else {
       counters.count(full: .offers)
-      return [.sent(offer.declined)]
+      return [.sendToHub(offer.declined)]
     }
     let steps = known == nil ? makeRoom() : []
     let search = beginOther(offer, at: now)
@@ -130,7 +130,7 @@ extension Offers {
     slab[search].asked[index].sentPlaces = offer.places
     let terms = trips.terms(of: slab[search].asked[index], from: place, to: pickup, offer.dropoff)
     arm(search, &deadlines)
-    return steps + [.changed(slab[search]), .changed(.made(terms), of: offer.tripID, to: driver)]
+    return steps + [.recordSearch(slab[search]), .notifyDriver(.made(terms), of: offer.tripID, to: driver)]
   }
 
   /// The trip of an offer has other places, or the message has come twice.
@@ -143,7 +143,7 @@ extension Offers {
     else { return [] }
     slab[search].asked[index].sentPlaces = offer.places
     let terms = trips.terms(of: asked, from: place, to: pickup, offer.dropoff)
-    return [.changed(.made(terms), of: offer.tripID, to: driver)]
+    return [.notifyDriver(.made(terms), of: offer.tripID, to: driver)]
   }
 
   /// The offers of another hub's trip, with room for one more.
@@ -173,7 +173,7 @@ extension Offers {
     }
     close(search, index, .accepted)
     let driver = slab[search].asked[index].driver.map { Int($0.index) }
-    return reconcileOther(search, driver.map { [.acceptedElsewhere(trip: offer.tripID, by: $0)] } ?? [])
+    return reconcileOther(search, driver.map { [.followAccepted(trip: offer.tripID, by: $0)] } ?? [])
   }
 
   /// A driver has gone, or its time is over. Only the former has to be sent to the trip's hub.
@@ -184,7 +184,7 @@ extension Offers {
       if asked.deadline <= now.uptime {
         steps.append(withdraw(search, index, .expired))
       } else if drivers.isHere(asked.driver), !drivers.isFree(asked.driver) {
-        steps += [withdraw(search, index, .unavailable), .sent(SentOffer(asked, of: slab[search]).declined)]
+        steps += [withdraw(search, index, .unavailable), .sendToHub(SentOffer(asked, of: slab[search]).declined)]
       }
     }
     return steps.isEmpty ? [] : reconcileOther(search, steps)
@@ -195,7 +195,7 @@ extension Offers {
       slab[search].end = .stopped
       countOpen(slab[search].asker, -1)
     }
-    return [.changed(slab[search])] + steps
+    return [.recordSearch(slab[search])] + steps
   }
 
   /// Restores a search of another hub.

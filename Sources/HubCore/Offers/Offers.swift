@@ -91,7 +91,7 @@ struct Offers: ~Copyable {
     byTrip[trip.index] = search
     countOpen(request.asker, 1)
     enqueue(search)
-    return [.changed(slab[search])] + steps
+    return [.recordSearch(slab[search])] + steps
   }
 
   /// Removes an ended search where there is no room for another one.
@@ -138,14 +138,14 @@ struct Offers: ~Copyable {
     for index in slab[search].asked.indices where slab[search].asked[index].isOpen {
       if slab[search].asked[index].id == driver {
         close(search, index, .accepted)
-        steps += ending(search, index) + [.ended(.accepted)]
+        steps += ending(search, index) + [.countOutcome(.accepted)]
       } else {
-        steps += [withdraw(search, index, reason), .ended(OfferOutcome(reason))]
+        steps += [withdraw(search, index, reason), .countOutcome(OfferOutcome(reason))]
       }
     }
     slab[search].end = how
     countOpen(slab[search].asker, -1)
-    return [.changed(slab[search])] + steps
+    return [.recordSearch(slab[search])] + steps
   }
 
   mutating func close(_ search: Int, _ index: Int, _ answer: OffersReport.Asked.Answer) {
@@ -157,14 +157,14 @@ struct Offers: ~Copyable {
     close(search, index, .withdrawn(reason))
     let asked = slab[search].asked[index]
     let sent = SentOffer(asked, of: slab[search])
-    guard let driver = asked.driver else { return .sent(sent) }
-    return .changed(.withdrawn(reason), of: sent.tripID, to: Int(driver.index), sent: sent)
+    guard let driver = asked.driver else { return .sendToHub(sent) }
+    return .notifyDriver(.withdrawn(reason), of: sent.tripID, to: Int(driver.index), sent: sent)
   }
 
   /// The outcome of an offer, for the driver's hub.
   private func ending(_ search: Int, _ index: Int) -> [OfferStep] {
     let asked = slab[search].asked[index]
-    return isInCluster && asked.driver == nil ? [.sent(SentOffer(asked, of: slab[search]))] : []
+    return isInCluster && asked.driver == nil ? [.sendToHub(SentOffer(asked, of: slab[search]))] : []
   }
 
   mutating func remove(_ search: Int) {
@@ -205,7 +205,7 @@ struct Offers: ~Copyable {
       let index = slab[search].asked.firstIndex(where: { $0.id == driver })
     else { throw ErrorReply(code: .notFound, message: "trip \(id) was not offered to you") }
     guard slab[search].asked[index].isOpen else { return [] }
-    return reconcile(search, [withdraw(search, index, .declined), .ended(.declined)])
+    return reconcile(search, [withdraw(search, index, .declined), .countOutcome(.declined)])
   }
 
   // MARK: Reviewing
@@ -259,9 +259,9 @@ struct Offers: ~Copyable {
     for index in slab[search].asked.indices where slab[search].asked[index].isOpen {
       let asked = slab[search].asked[index]
       if asked.deadline <= now.uptime {
-        steps += [withdraw(search, index, .expired), .ended(.expired)]
+        steps += [withdraw(search, index, .expired), .countOutcome(.expired)]
       } else if !drivers.isFree(asked.driver), drivers.isHere(asked.driver) || !isInCluster {
-        steps += [withdraw(search, index, .unavailable), .ended(.withdrawn)]
+        steps += [withdraw(search, index, .unavailable), .countOutcome(.withdrawn)]
       }
     }
     return reconcile(search, steps)
@@ -274,13 +274,13 @@ struct Offers: ~Copyable {
     } else if slab[search].openOffers == 0 {
       return finish(search, behind: steps)
     }
-    return steps.isEmpty ? [] : [.changed(slab[search])] + steps
+    return steps.isEmpty ? [] : [.recordSearch(slab[search])] + steps
   }
 
   /// Ends a search without further drivers.
   mutating func finish(_ search: Int, behind steps: [OfferStep]) -> [OfferStep] {
     let ended = end(search, .unserved, driver: nil)
-    return ended + steps + [.unserved(trip: Int(slab[search].trip.index))]
+    return ended + steps + [.notifyUnserved(trip: Int(slab[search].trip.index))]
   }
 
   // MARK: Reading back
