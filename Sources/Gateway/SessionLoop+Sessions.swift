@@ -13,7 +13,7 @@ extension SessionLoop {
     try admission.beginSession(exchange.slot, from: exchange.peer, request, upgrade.credential, now: now.uptime)
     guard upgrade.credential.role == .driver else { return open(upgrade, exchange) }
     // A driver has one session: the hub decides before the upgrade is answered.
-    exchange.wait(.admitting(request, upgrade), until: http.nextDeadline)
+    exchange.awaitAnswer(.admitting(request, upgrade), until: http.nextDeadline)
     inputs.append(.driverConnecting(reference(exchange.connection), upgrade.credential.id, client: upgrade.client))
   }
 
@@ -78,7 +78,7 @@ extension SessionLoop {
     if sessions[slot].isHolding {
       return unsafe sessions[slot].open.pacing.append(UnsafeRawBufferPointer(bytes))
     }
-    if unsafe mustWait(slot, bytes, from: 0, of: waiting) { return }
+    if unsafe holdIfBlocked(slot, bytes, from: 0, of: waiting) { return }
     do throws(FrameError) {
       while let event = try unsafe sessions[slot].frames.next(in: bytes, at: &offset, limits: frameLimits) {
         switch event {
@@ -100,7 +100,7 @@ extension SessionLoop {
           if sessions[slot].frames.isIdle { return }
           continue  // it drops what it has buffered
         }
-        if unsafe mustWait(slot, bytes, from: offset, of: waiting) { return }
+        if unsafe holdIfBlocked(slot, bytes, from: offset, of: waiting) { return }
       }
     } catch {
       fail(slot, error)
@@ -189,14 +189,14 @@ extension SessionLoop {
 
   // MARK: Input that waits
 
-  /// Whether input from `offset` on has to wait: it is kept then.
+  /// Holds input from `offset` on where something blocks it; true where something does.
   @inline(__always)
-  private mutating func mustWait(
+  private mutating func holdIfBlocked(
     _ slot: Int, _ bytes: UnsafeMutableRawBufferPointer, from offset: Int, of waiting: HeldInput?
   ) -> Bool {
-    let wait = unsafe budget.wait(&sessions[slot], bytes, from: offset, of: waiting, &counters)
-    if wait == .rate { control.arm(&sessions[slot], now: now) }
-    return wait != nil
+    let reason = unsafe budget.holdIfBlocked(&sessions[slot], bytes, from: offset, of: waiting, &counters)
+    if reason == .rate { control.arm(&sessions[slot], now: now) }
+    return reason != nil
   }
 
   /// The peer has read everything: what waited for that continues in the next turn.
@@ -207,7 +207,7 @@ extension SessionLoop {
       fanOut.catchUp(id, sessions[slot].open.subscriptions, asking: &inputs)
       advanceStream(slot)
     }
-    if sessions[slot].isWaiting { budget.wait(id) }
+    if sessions[slot].isWaiting { budget.resumeNextTurn(id) }
   }
 
   /// Continues waiting input in a later turn, except for peers with unread answers. Those continue when they have read

@@ -24,7 +24,7 @@ import Testing
     pacing.charge(5, rate, now: seconds(0))
     #expect(!pacing.isInDebt)
     pacing.charge(10, rate, now: seconds(0))
-    #expect(pacing.isInDebt && pacing.isOver(rate, now: seconds(0.5)))
+    #expect(pacing.isInDebt && pacing.updateDebt(rate, now: seconds(0.5)))
     pacing.beginPause(now: seconds(0.5))
     guard case .pause(let until) = pacing.check(rate, limits, now: seconds(0.5)) else {
       Issue.record("it is not paused")
@@ -72,7 +72,7 @@ import Testing
     var pacing = Pacing(some, now: seconds(0))
     pacing.charge(50, some, now: seconds(0))
     #expect(pacing.isInDebt)
-    let isOver = pacing.isOver(none, now: seconds(0))
+    let isOver = pacing.updateDebt(none, now: seconds(0))
     #expect(!isOver && !pacing.isInDebt)
   }
 

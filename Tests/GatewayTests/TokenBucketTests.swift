@@ -16,9 +16,9 @@ import Testing
     }
     let isWithin = bucket.charge(1, rate: 10, burst: 50, now: 0)
     #expect(!isWithin)
-    let wait = bucket.wait(rate: 10, burst: 50, now: 0)
+    let wait = bucket.nanosecondsUntilLevel(rate: 10, burst: 50, now: 0)
     #expect(wait == 101 * millisecond)
-    let after = bucket.wait(rate: 10, burst: 50, now: wait)
+    let after = bucket.nanosecondsUntilLevel(rate: 10, burst: 50, now: wait)
     #expect(after == 0)
   }
 
@@ -27,7 +27,8 @@ import Testing
     var bucket = TokenBucket(burst: 1, now: 0)
     for _ in 0..<200 { _ = bucket.charge(100, rate: rate, burst: 1, now: 0) }
     let waits = [
-      bucket.wait(rate: rate, burst: 1, now: 0), bucket.wait(toHave: 1, rate: rate, burst: 1, now: 0),
+      bucket.nanosecondsUntilLevel(rate: rate, burst: 1, now: 0),
+      bucket.nanosecondsUntil(has: 1, rate: rate, burst: 1, now: 0),
     ]
     #expect(waits == [86_400_001 * millisecond, 86_400_001 * millisecond])
   }
@@ -60,7 +61,7 @@ import Testing
     var passed = 0.0
     for _ in 0..<20_000 {
       now += Int64.random(in: 0...40, using: &random) * millisecond / 3
-      guard bucket.wait(rate: 10, burst: 20, now: now) == 0 else { continue }
+      guard bucket.nanosecondsUntilLevel(rate: 10, burst: 20, now: now) == 0 else { continue }
       _ = bucket.charge(1, rate: 10, burst: 20, now: now)
       passed += 1
     }

@@ -11,11 +11,11 @@ import Testing
   func once() throws {
     var budget = TurnBudget(try EventLoop(), Limits(), Admissions(Limits(), sessionLimit: 1))
     let ids = (0..<3).map { ConnectionID(slot: $0, generation: 7) }
-    for id in ids + ids { budget.wait(id) }
+    for id in ids + ids { budget.resumeNextTurn(id) }
     #expect(budget.waitingCount == 3 && budget.takeWaiting() == ids[0])
-    budget.wait(ids[1])
-    budget.wait(ids[0])
-    budget.wait(ids[0])
+    budget.resumeNextTurn(ids[1])
+    budget.resumeNextTurn(ids[0])
+    budget.resumeNextTurn(ids[0])
     #expect((0..<4).map { _ in budget.takeWaiting() } == [ids[1], ids[2], ids[0], nil])
     #expect(!budget.isAnyoneWaiting)
   }

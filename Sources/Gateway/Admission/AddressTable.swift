@@ -96,7 +96,7 @@ struct AddressTable: Sendable {
     let rate = rate
     let wait: Int64 = withEntry(key, now) { entry in
       if entry.bucket.chargeIfLevel(units, paid: paid, rate: rate.perSecond, burst: rate.burst, now: now) { return 0 }
-      return max(1, entry.bucket.wait(toHave: units, rate: rate.perSecond, burst: rate.burst, now: now))
+      return max(1, entry.bucket.nanosecondsUntil(has: units, rate: rate.perSecond, burst: rate.burst, now: now))
     }
     sweep(now)
     return wait == 0 ? nil : wait

@@ -187,7 +187,7 @@ final class Exchange {
   }
 
   /// Waits for the hub, or for a thread that reads files, until `deadline` (uptime, ns), whenever the request came.
-  func wait(_ state: State, until deadline: Int64) {
+  func awaitAnswer(_ state: State, until deadline: Int64) {
     self.state = state
     self.deadline = deadline
   }

@@ -40,19 +40,19 @@ extension SessionLoop {
         sessions[exchange.slot].answered()
       case .ask(let questions, let awaited):
         pending.ask(questions, for: awaited, &inputs)
-        exchange.wait(.waiting(request, for: awaited), until: http.nextDeadline)
+        exchange.awaitAnswer(.waiting(request, for: awaited), until: http.nextDeadline)
       case .query(let question, let awaited):
         do throws(ErrorReply) { try ask(question, for: request.asker(reference(exchange.connection))) } catch {
           throw Refusal(error)
         }
-        exchange.wait(.waiting(request, for: awaited), until: http.nextDeadline)
+        exchange.awaitAnswer(.waiting(request, for: awaited), until: http.nextDeadline)
       case .consult(let question):
         let asker = request.asker(reference(exchange.connection))
         try pending.consult(question, for: asker, at: request.rateKey, shared, &counters)
-        exchange.wait(.waiting(request, for: .history), until: now.uptime + nanoseconds(limits.historySeconds))
+        exchange.awaitAnswer(.waiting(request, for: .history), until: now.uptime + nanoseconds(limits.historySeconds))
       case .image(let tile):
         try pending.ask(for: tile, to: request, by: reference(exchange.connection), shared)
-        exchange.wait(.waiting(request, for: .history), until: now.uptime + nanoseconds(limits.historySeconds))
+        exchange.awaitAnswer(.waiting(request, for: .history), until: now.uptime + nanoseconds(limits.historySeconds))
       case .upgrade(let upgrade): try beginUpgrade(upgrade, of: request, exchange)
       case .stream(let stream): try begin(stream, request, exchange)
       case .metrics: beginMetrics(request, exchange)

@@ -22,7 +22,7 @@ struct TurnBudget {
   let usualRate: Pacing.Rate
   /// The next one first, each once.
   private var waiting: ArraySlice<ConnectionID> = []
-  private var isWaiting: Set<ConnectionID> = []
+  private var isQueued: Set<ConnectionID> = []
 
   init(_ loop: EventLoop, _ limits: Limits, _ admissions: Admissions) {
     self.loop = loop
@@ -110,8 +110,8 @@ struct TurnBudget {
   var waitingCount: Int { waiting.count }
 
   /// The connection continues in the next turn, which follows at once.
-  mutating func wait(_ connection: ConnectionID) {
-    if isWaiting.insert(connection).inserted { waiting.append(connection) }
+  mutating func resumeNextTurn(_ connection: ConnectionID) {
+    if isQueued.insert(connection).inserted { waiting.append(connection) }
     loop.setLoopTimer(at: loop.now.uptimeNanoseconds)
   }
 
@@ -119,13 +119,13 @@ struct TurnBudget {
   mutating func stall(_ exchange: Exchange) {
     exchange.stall()
     loop.pauseReading(exchange.connection)
-    wait(exchange.connection)
+    resumeNextTurn(exchange.connection)
   }
 
   /// The connection that has waited longest, for a turn of its own.
   mutating func takeWaiting() -> ConnectionID? {
     guard let connection = waiting.popFirst() else { return nil }
-    isWaiting.remove(connection)
+    isQueued.remove(connection)
     return connection
   }
 
@@ -134,41 +134,41 @@ struct TurnBudget {
 
   // MARK: Sessions whose input waits
 
-  /// Why input from `offset` on has to wait; nil where it has not. It is kept then, and the socket not read: 64 KiB may
-  /// hold 7,000 pings, which would delay others.
+  /// Holds input from `offset` on where something blocks it, and returns what does; nil where it may be handled. While
+  /// input is held the socket is not read: 64 KiB may have 7,000 pings in them, which would delay others.
   @inline(__always)
-  mutating func wait(
+  mutating func holdIfBlocked(
     _ session: inout Session, _ bytes: UnsafeMutableRawBufferPointer, from offset: Int, of held: HeldInput?,
     _ counters: inout LoopCounters
-  ) -> Session.Wait? {
+  ) -> Session.BlockReason? {
     let now = loop.now.uptimeNanoseconds
-    let wait = session.mustWait(
+    let reason = session.blockReason(
       hasUnits: hasUnits, usualRate, maximumUnanswered: unansweredSubscriptions, now: now)
-    guard let wait else { return nil }
+    guard let reason else { return nil }
     if offset < bytes.count {
       unsafe session.hold(
-        UnsafeRawBufferPointer(rebasing: bytes[offset...]), taken: offset, of: held, for: wait, now: now)
+        UnsafeRawBufferPointer(rebasing: bytes[offset...]), taken: offset, of: held, for: reason, now: now)
       loop.pauseReading(session.connection)
-      switch wait {
+      switch reason {
       case .rate: counters.ratePauses += 1
       case .turn:
         counters.turnWaits += 1
-        self.wait(session.connection)
+        resumeNextTurn(session.connection)
       case .answers: break
       }
     }
-    return wait
+    return reason
   }
 
   /// A subscription was answered: the session continues once all of them are, and its outbox is read.
   mutating func answered(_ session: inout Session) {
     session.open.subscriptions.answered()
-    if session.isHolding, session.open.subscriptions.unanswered == 0 { wait(session.connection) }
+    if session.isHolding, session.open.subscriptions.unanswered == 0 { resumeNextTurn(session.connection) }
   }
 
   /// The session is within its rate again: waiting input continues in the next turn, else its socket is read.
   mutating func resume(_ session: inout Session) {
-    if session.isHolding { wait(session.connection) } else { readAgain(session) }
+    if session.isHolding { resumeNextTurn(session.connection) } else { readAgain(session) }
   }
 
   /// Reads from a session's socket again, unless something else prevents it: most flooding clients have more.

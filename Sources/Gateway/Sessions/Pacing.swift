@@ -48,7 +48,7 @@ struct Pacing {
   /// the bucket is full.
   mutating func leftover(_ rate: Rate, now: Int64) -> Leftover? {
     guard rate.units > 0 else { return nil }
-    let time = bucket.timeToFill(rate: rate.units, burst: rate.burst, now: now)
+    let time = bucket.nanosecondsUntilFull(rate: rate.units, burst: rate.burst, now: now)
     return time == 0 ? nil : Leftover(bucket: bucket, end: now + min(time, nanoseconds(Limits.leftoverSeconds)))
   }
 
@@ -62,9 +62,9 @@ struct Pacing {
     if !bucket.charge(cost, rate: rate.units, burst: rate.burst, now: now) { isInDebt = true }
   }
 
-  /// Whether input has to wait: a session that was in debt still is.
-  mutating func isOver(_ rate: Rate, now: Int64) -> Bool {
-    isInDebt = wait(rate, now) > 0
+  /// Whether a session that was in debt still is; its input has to wait then.
+  mutating func updateDebt(_ rate: Rate, now: Int64) -> Bool {
+    isInDebt = nanosecondsUntilLevel(rate, now) > 0
     return isInDebt
   }
 
@@ -89,7 +89,7 @@ struct Pacing {
       violations.overRateSince = now - nanoseconds(limits.rateWarningSeconds)  // however late the warning is
       return .warn
     }
-    guard wait(rate, now) == 0 else { return .pause(until: nextCheck(rate, limits, now: now)) }
+    guard nanosecondsUntilLevel(rate, now) == 0 else { return .pause(until: nextCheck(rate, limits, now: now)) }
     isPaused = false
     isInDebt = false
     violations.resumedAt = now
@@ -101,13 +101,13 @@ struct Pacing {
     // Far over the rate the bucket is level only after the session is due to be warned, or closed.
     let violations = ownViolations()
     let patience = violations.wasWarnedOfRate ? limits.rateCloseSeconds : limits.rateWarningSeconds
-    return min(now + wait(rate, now), violations.overRateSince + nanoseconds(patience))
+    return min(now + nanosecondsUntilLevel(rate, now), violations.overRateSince + nanoseconds(patience))
   }
 
-  private mutating func wait(_ rate: Rate, _ now: Int64) -> Int64 {
+  private mutating func nanosecondsUntilLevel(_ rate: Rate, _ now: Int64) -> Int64 {
     // A new token may have no limit.
     if rate.units == 0 { return 0 }
-    return bucket.wait(rate: rate.units, burst: rate.burst, now: now)
+    return bucket.nanosecondsUntilLevel(rate: rate.units, burst: rate.burst, now: now)
   }
 
   // MARK: Violations

@@ -1,9 +1,18 @@
-// Input of a session that has to wait: for its rate, for the next turn, for unanswered subscriptions.
+// Input of a session that may not be handled yet. Its states:
+//
+//     read → handled                     nothing blocks it: nearly always
+//     read → held → resumed → handled    `TurnBudget.holdIfBlocked` keeps it, and the socket is not read, until
+//         .rate      the session is within its rate: its timer asks `Pacing.check`
+//         .turn      the next turn, in order (`TurnBudget.resumeNextTurn`)
+//         .answers   its subscriptions are answered, and its outbox is read
+//
+// What resumes may be held again: a session over its rate handles one message at a time.
 import HubMessages
 import HubTransport
 
 extension Session {
-  enum Wait {
+  /// What blocks a session's input.
+  enum BlockReason {
     /// The session is over its rate.
     case rate
     /// The turn's work is used up. Many sessions may each send expensive messages within their rates at the same time;
@@ -13,25 +22,25 @@ extension Session {
     case answers
   }
 
-  /// Why input has to wait; nil where it has not, and for an ended session.
+  /// What blocks further input; nil where nothing does, and for an ended session.
   @inline(__always)
-  mutating func mustWait(hasUnits: Bool, _ usual: Pacing.Rate, maximumUnanswered: Int, now: Int64) -> Wait? {
+  mutating func blockReason(hasUnits: Bool, _ usual: Pacing.Rate, maximumUnanswered: Int, now: Int64) -> BlockReason? {
     guard phase == .open else { return nil }
-    if open.pacing.isInDebt, isOverRate(usual, now) { return .rate }
+    if open.pacing.isInDebt, updateDebt(usual, now) { return .rate }
     if !hasUnits, open.rights.role != .driver { return .turn }
     return open.subscriptions.unanswered >= maximumUnanswered ? .answers : nil
   }
 
-  private mutating func isOverRate(_ usual: Pacing.Rate, _ now: Int64) -> Bool {
+  private mutating func updateDebt(_ usual: Pacing.Rate, _ now: Int64) -> Bool {
     let rate = open.rights.rate(usual)
-    return open.pacing.isOver(rate, now: now)
+    return open.pacing.updateDebt(rate, now: now)
   }
 
   /// Holds input that has to wait; if it is held input already, it is `taken` bytes from its start.
   mutating func hold(
-    _ rest: UnsafeRawBufferPointer, taken: Int, of waiting: HeldInput?, for wait: Wait, now: Int64
+    _ rest: UnsafeRawBufferPointer, taken: Int, of waiting: HeldInput?, for reason: BlockReason, now: Int64
   ) {
-    if case .rate = wait { open.pacing.beginPause(now: now) }
+    if case .rate = reason { open.pacing.beginPause(now: now) }
     unsafe open.pacing.hold(rest, taken: taken, of: waiting)
   }
 

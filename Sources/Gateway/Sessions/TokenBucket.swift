@@ -23,7 +23,7 @@ struct TokenBucket {
   }
 
   /// Nanoseconds until the bucket is level; 0 when it is.
-  mutating func wait(rate: Double, burst: Double, now: Int64) -> Int64 {
+  mutating func nanosecondsUntilLevel(rate: Double, burst: Double, now: Int64) -> Int64 {
     refill(rate: rate, burst: burst, now: now)
     return tokens >= 0 ? 0 : TokenBucket.nanoseconds(Double(-tokens), rate)
   }
@@ -38,15 +38,15 @@ struct TokenBucket {
   }
 
   /// Nanoseconds until that many tokens are there, or the bucket is full; 0 when so.
-  mutating func wait(toHave count: Double, rate: Double, burst: Double, now: Int64) -> Int64 {
+  mutating func nanosecondsUntil(has count: Double, rate: Double, burst: Double, now: Int64) -> Int64 {
     refill(rate: rate, burst: burst, now: now)
     let count = min(count, burst)
     return tokens >= Float(count) ? 0 : TokenBucket.nanoseconds(count - Double(tokens), rate)
   }
 
   /// Nanoseconds until the bucket is full; 0 when it is.
-  mutating func timeToFill(rate: Double, burst: Double, now: Int64) -> Int64 {
-    wait(toHave: burst, rate: rate, burst: burst, now: now)
+  mutating func nanosecondsUntilFull(rate: Double, burst: Double, now: Int64) -> Int64 {
+    nanosecondsUntil(has: burst, rate: rate, burst: burst, now: now)
   }
 
   /// Whether the bucket is full.
