@@ -141,20 +141,20 @@ public final class EventLoop {
   /// The caller retains the delegate: once for all turns of `run`.
   private func takeTurn(_ delegate: (any EventLoopDelegate)?, timeoutMilliseconds: Int32) {
     // What the last turn left comes first, without polling the sockets.
-    let looks = !hasUnhandledReports
-    if looks {
+    let pollsSockets = !hasUnhandledReports
+    if pollsSockets {
       var timeout = timeToSleep(atMost: timeoutMilliseconds)
-      if timeout != 0, gathers() { timeout = 0 }
-      let sleeps = timeout != 0 && waker.mayFallAsleep()
-      if sleeps { timeout = fallAsleep(milliseconds: timeout) }
-      let ready = unsafe state.pointee.poller.wait(milliseconds: sleeps ? timeout : 0)
-      if sleeps { lockTurns() }
+      if timeout != 0, gatherIfAsked() { timeout = 0 }
+      let fallsAsleep = timeout != 0 && waker.mayFallAsleep()
+      if fallsAsleep { timeout = fallAsleep(milliseconds: timeout) }
+      let ready = unsafe state.pointee.poller.wait(milliseconds: fallsAsleep ? timeout : 0)
+      if fallsAsleep { lockTurns() }
       (reportCount, nextReport) = (ready, 0)
     }
-    let isCalled = waker.awaken()
+    let wasCalled = waker.awaken()
     beginTurn()
-    if looks { unsafe state.pointee.pace.count(reportCount, at: now.uptimeNanoseconds) }
-    callBack(delegate, isCalled: isCalled)
+    if pollsSockets { unsafe state.pointee.pace.count(reportCount, at: now.uptimeNanoseconds) }
+    callBack(delegate, wasCalled: wasCalled)
   }
 
   /// Until then (uptime, ns) the next sleep is for sockets and timers alone, at whose end the waker's calls are seen:
@@ -167,7 +167,7 @@ public final class EventLoop {
 
   /// Sleeps as long as `gather` says; false where that is over, or was not said.
   @inline(__always)
-  private func gathers() -> Bool {
+  private func gatherIfAsked() -> Bool {
     let until = unsafe state.pointee.gathersUntil
     return until > 0 && gather(until)
   }
@@ -213,10 +213,10 @@ public final class EventLoop {
   /// The turn's callbacks. A separate function, whose parameter is one strong reference for all of them: a variable
   /// would be retained for each.
   @inline(never)
-  private func callBack(_ delegate: (any EventLoopDelegate)?, isCalled: Bool) {
+  private func callBack(_ delegate: (any EventLoopDelegate)?, wasCalled: Bool) {
     handleReports(delegate)
     fireTimers(delegate)
-    if isCalled { delegate?.woken() }
+    if wasCalled { delegate?.woken() }
     endTurn(delegate)
   }
 

@@ -26,9 +26,9 @@ struct Backlog {
   private(set) var credit = HubLimits.backlogCredit
   /// Live inputs of this turn.
   private var live = 0
-  private var isResumesTurn = false
-  /// This turn gave an entry.
-  private var hasGiven = false
+  /// Batches and resumes are served in turns.
+  private var prefersResume = false
+  private var servedOneThisTurn = false
   /// Fixes in batches that wait.
   private(set) var fixes = 0
 
@@ -75,20 +75,20 @@ struct Backlog {
   /// The oldest entry of either kind, in turns, if the credit covers it, or if this turn had no other input and gave
   /// none yet.
   mutating func next() -> Entry? {
-    guard !isEmpty, credit > 0 || (live == 0 && !hasGiven) else { return nil }
-    isResumesTurn = !isResumesTurn
-    let takesResume = resumes.isEmpty ? false : batches.isEmpty || isResumesTurn
+    guard !isEmpty, credit > 0 || (live == 0 && !servedOneThisTurn) else { return nil }
+    prefersResume = !prefersResume
+    let takesResume = resumes.isEmpty ? false : batches.isEmpty || prefersResume
     guard let entry = takesResume ? resumes.next() : batches.next() else { return nil }
     if !takesResume { fixes -= entry.cost }
     credit -= entry.cost
-    hasGiven = true
+    servedOneThisTurn = true
     return entry
   }
 
   /// Ends the turn.
   mutating func endTurn() {
     if live == 0, isEmpty { credit = HubLimits.backlogCredit }
-    (live, hasGiven) = (0, false)
+    (live, servedOneThisTurn) = (0, false)
   }
 }
 

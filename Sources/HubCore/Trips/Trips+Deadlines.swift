@@ -22,7 +22,8 @@ extension Trips {
     return max(end, start + nanoseconds(min(timings.returning, timings.retention)))
   }
 
-  private mutating func isRetentionOver(_ trip: Int, at now: Moment) -> Bool {
+  /// Whether the retention of a trip is over. One from before a restart is resumed first, with its grace.
+  private mutating func reviewRetention(_ trip: Int, at now: Moment) -> Bool {
     guard now.uptime >= endOfRetention(trip) else { return false }
     if self[trip].retained < start { slab[trip].resume(at: now, grace: nanoseconds(timings.tripGrace)) }
     return now.uptime >= endOfRetention(trip)
@@ -34,7 +35,7 @@ extension Trips {
     _ trip: Int, at now: Moment, canStore: Bool, _ deadlines: inout Deadlines
   ) -> TripStep? {
     guard self[trip].ended == nil else { return nil }
-    guard isRetentionOver(trip, at: now) else {
+    guard reviewRetention(trip, at: now) else {
       arm(trip, &deadlines)
       return nil
     }
@@ -48,7 +49,7 @@ extension Trips {
   /// Handles an ended trip's deadline: true where it is to be forgotten now. Else arms it again.
   mutating func checkRetention(_ trip: Int, at now: Moment, canStore: Bool, _ deadlines: inout Deadlines) -> Bool {
     guard self[trip].ended != nil else { return false }
-    let isOver = isRetentionOver(trip, at: now)
+    let isOver = reviewRetention(trip, at: now)
     if isOver, canStore { return true }
     let look =
       isOver
