@@ -146,9 +146,12 @@ import Testing
   @Test("a rider requests for itself, a driver for itself, ops for all")
   func mayRequest() {
     let bench = HubBench()
-    #expect(bench.turn(bench.move(.rider, "r", "t1", .requested, rider: "other")).codes == [.forbidden])
+    let foreign = bench.turn(bench.move(.rider, "r", "t1", .requested, rider: "other"))
+    #expect(foreign.errors.first?.message.hasSuffix(": a rider requests trips for itself only") == true)
     #expect(bench.turn(bench.move(.driver, "d", "t1", .requested, driver: "other")).codes == [.forbidden])
-    #expect(bench.turn(bench.move(.rider, "r", "t1", .requested, granted: false)).codes == [.forbidden])
+    let unnamed = bench.turn(bench.move(.rider, "r", "t1", .requested, granted: false))
+    #expect(unnamed.errors.first?.message.hasSuffix(": its token's trips do not include it") == true)
+    #expect(foreign.codes == [.forbidden] && unnamed.codes == [.forbidden])
     #expect(bench.turn(bench.move(.rider, "r", "t1", .requested, rider: "r")).acks.count == 1)
     #expect(bench.turn(bench.move(.driver, "d", "t2", .requested)).acks.count == 1)
     #expect(

@@ -85,6 +85,22 @@ extension TripStatusInput {
     }
   }
 
+  /// Why its sender may not make the move. The text says as much of a trip that is not known.
+  var refusal: ErrorReply {
+    let needsGrant = report.status == .requested || report.status == .accepted
+    let reason =
+      if needsGrant, !tripIsGranted {
+        ": its token's trips do not include it"
+      } else if report.status == .requested, !mayRequest {
+        ": a \(actor.role.name) requests trips for itself only"
+      } else {
+        ""
+      }
+    return ErrorReply(
+      code: .forbidden,
+      message: "\(actor.role.name) \(actor.id) may not set trip \(report.tripID) to \(report.status.name)\(reason)")
+  }
+
   /// The parties of a requested trip.
   var parties: (rider: Identifier?, driver: Identifier?) {
     (

@@ -165,11 +165,7 @@ struct Trips: ~Copyable {
     }
     if slab[trip].recentMoves.contains(move) { return .unchanged(showing: nil) }
     let status = slab[trip].status
-    guard slab[trip].mayBeMoved(by: input) else {
-      throw ErrorReply(
-        code: .forbidden,
-        message: "\(input.actor.role.name) \(input.actor.id) may not set trip \(report.tripID) to \(target.name)")
-    }
+    guard slab[trip].mayBeMoved(by: input) else { throw input.refusal }
     if let expected = report.expectedStatus, expected != status {
       throw ErrorReply(invalidIn: status, "the trip is in \(status.name), not in \(expected.name) as expected")
     }
@@ -213,11 +209,7 @@ struct Trips: ~Copyable {
       throw ErrorReply(
         code: .unknownTrip, message: "this hub knows no trip \(report.tripID): a trip begins with requested")
     }
-    guard input.mayRequest else {
-      throw ErrorReply(
-        code: .forbidden,
-        message: "\(actor.role.name) \(actor.id) may not request trip \(report.tripID) for these parties")
-    }
+    guard input.mayRequest else { throw input.refusal }
     if actor.role == .driver { try checkLimit(of: creator, counting: &counters) }
     if actor.role == .rider, riders.sum(of: riderHash(actor.id)) >= limits.tripsPerRider {
       counters.count(.tripsPerRider)
