@@ -92,8 +92,8 @@ public struct ClusterLimits: Sendable, Equatable {
   public var silence: Int64 = 1_000_000_000
   /// After this silence a hub's drivers are removed from the maps here.
   public var guestTime: Int64 = 2_000_000_000
-  /// The time between attempts at an answer, and the number of attempts. Past it `service unavailable`: the session
-  /// asks again.
+  /// The time between attempts at an answer, and the number of attempts. Past it `rate_limited`: the session asks
+  /// again.
   public var answerTime: Int64 = 1_000_000_000
   public var attempts = 3
   /// The largest age of a request about a trip or driver when it comes, by the clock of the hub that gets it (ms): what

@@ -204,7 +204,7 @@ public struct Limits: Sendable {
   /// Questions to the journal's past that may wait; as many of one loop's may be unanswered. Past it: 503 with
   /// `Retry-After`.
   public var historyQuestions = 64
-  /// Seconds that such a question may take. Past it the connection is closed.
+  /// Seconds that such a question may take. Past it: 503 `rate_limited`, and the connection is closed.
   public var historySeconds = 300.0
   /// Fixes of one track. Past it: 413.
   public var trackFixes = 100_000

@@ -188,7 +188,7 @@ public typealias HubInputs = MixedList<FixInput, HubInput>
 public enum HubInput: Sendable {
   case fix(FixInput)
   indirect case batch(BatchInput)
-  /// A driver wants to connect; answered by `.admitted` or `.conflict` before its upgrade is answered. `client` is the
+  /// A driver wants to connect; answered by `.admitted`, `.conflict` or `.full`, before its upgrade is. `client` is the
   /// same for connections with the same credential and address, and 0 where that is unknown.
   case driverConnecting(SessionRef, Identifier, client: UInt32 = 0)
   case driverDisconnected(SessionRef)

@@ -32,7 +32,7 @@ extension ServeOptions {
       "how long a trip's followers see its positions after its end"),
     Setting(
       "device-interval", \.server.timings.deviceInterval, .number(1...86_400), "SECONDS",
-      "how seldom phone apps may send that post in their own formats, before their driver is offline"),
+      "longest sending interval assumed for phone apps; their driver is offline after 2.5 times this"),
     Setting(
       "pseudonym-key", \.pseudonymKey, .text, "FILE", "32 hex digits that riders' names for drivers are made with",
       otherwise: "the journal's"),
