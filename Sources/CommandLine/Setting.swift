@@ -30,8 +30,10 @@ public struct Setting<Root>: Sendable {
   public let range: String
   /// What happens past it, where it is a limit, and the metric that counts that.
   public let past: String?
+  /// Copies its value from another root, where it may change while what it is set for runs; nil for all others.
+  public private(set) var copy: (@Sendable (inout Root, Root) -> Void)?
   /// It may change while what it is set for runs.
-  public private(set) var isLive = false
+  public var isLive: Bool { copy != nil }
   /// Puts a value in; false where it is none.
   public let read: @Sendable (inout Root, String) -> Bool
   /// The value as it would be given, or words for what holds without one; nil where nothing does.
@@ -90,14 +92,18 @@ public struct Setting<Root>: Sendable {
     var setting = Setting<Whole>(
       name, placeholder, help, mustBe: words, range: range, repeats: repeats, past: past,
       write: { write($0[keyPath: path]) }, read: { read(&$0[keyPath: path], $1) })
-    setting.isLive = isLive
+    if let copy { setting.copy = { whole, other in copy(&whole[keyPath: path], other[keyPath: path]) } }
     return setting
   }
 
-  /// This setting, as one that may change while what it is set for runs.
-  public var live: Setting {
+  /// This setting, as one that may change while what it is set for runs. `path`: where its value is. Where it has
+  /// several, once for each.
+  public func live<Value>(_ path: any WritableKeyPath<Root, Value> & Sendable) -> Setting {
     var setting = self
-    setting.isLive = true
+    setting.copy = { [copy] root, other in
+      copy?(&root, other)
+      root[keyPath: path] = other[keyPath: path]
+    }
     return setting
   }
 

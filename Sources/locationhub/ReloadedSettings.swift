@@ -4,6 +4,7 @@
 // and the environment still win over the file.
 import HubCommandLine
 import HubGateway
+import HubJournal
 import HubRuntime
 
 struct ReloadedSettings {
@@ -25,7 +26,7 @@ struct ReloadedSettings {
     let isRead = server.reload(.settings) { () throws(CommandError) in
       let new = try ServeOptions(arguments)
       changed = new.changes(since: current).filter(\.isLive)
-      if !changed.isEmpty { server.apply(new.server) }
+      if !changed.isEmpty { server.apply { new.copyLive(into: &$0) } }
       current = new
     }
     guard isRead else { return }
@@ -52,6 +53,23 @@ extension Server {
 }
 
 extension ServeOptions {
+  /// For how long the journal keeps what it has; also in the server's settings, once they have a journal.
+  var retention: RetentionRule {
+    get { journal.retention }
+    set {
+      journal.retention = newValue
+      server.journal?.retention = newValue
+    }
+  }
+
+  /// Copies the settings that may change while a server runs into its own, each as its row says.
+  func copyLive(into running: inout ServerConfiguration) {
+    var options = self
+    options.server = running
+    for setting in ServeOptions.settings { setting.copy?(&options, self) }
+    running = options.server
+  }
+
   /// The settings whose values differ from those in `before`, in the order of the table.
   func changes(since before: ServeOptions) -> [Setting<ServeOptions>] {
     ServeOptions.settings.filter { setting in

@@ -56,7 +56,8 @@ struct ServeOptions: Sendable {
     Setting("port", \.server.port, .whole(0...65535), "PORT", "TCP port; 0 picks a free one"),
     Setting("loops", \.loops, .whole(1...64), "N", "event loops", otherwise: "one for each usable core"),
     Setting("cluster", \.cluster, .text, "FILE", "be one of several hubs, as this file says: protocol/cluster.md"),
-    Setting("webhooks", \.webhooks, .text, "FILE", "deliver events as this file says: protocol/webhooks.md").live,
+    Setting("webhooks", \.webhooks, .text, "FILE", "deliver events as this file says: protocol/webhooks.md").live(
+      \.webhooks),
     Setting(
       "webhook-allow", "URL", "prefixes of URLs, or blocks of inside addresses, that webhooks set over HTTP may name",
       mustBe: "https://, the beginning of a URL, or a block such as 10.0.0.0/8", repeats: true
@@ -69,13 +70,13 @@ struct ServeOptions: Sendable {
     Setting("data", \.journal.directory, .text, "DIR", "keep what is durable there, over restarts and crashes"),
     Setting("no-journal", \.hasNoJournal, "keep nothing: a restart forgets"),
     Setting(
-      "retain", \.journal.retention.milliseconds, .duration, "TIME",
-      "how long what is past can be read: 90s, 15m, 36h, 30d"
-    ).live,
+      "retain", \.retention.milliseconds, .duration, "TIME",
+      "how long history stays readable: 90s, 15m, 36h, 30d"
+    ).live(\.retention),
     Setting(
-      "retain-size", \.journal.retention.bytes, .size(), "BYTES",
+      "retain-size", \.retention.bytes, .size(), "BYTES",
       "delete the oldest when there is more on the disk: 500M, 64G"
-    ).live,
+    ).live(\.retention),
     Setting(
       "snapshot-every", \.journal.limits.snapshotBytes, .size(), "BYTES",
       "write a snapshot after so many bytes of records"),
@@ -91,15 +92,16 @@ struct ServeOptions: Sendable {
     Setting(
       "allow-origin", "ORIGIN", "web pages that may use the hub: https://app.example; * for all",
       mustBe: "scheme://host or scheme://host:port, or *", repeats: true
-    ) { $0.server.origins.allow($1) }.live,
+    ) { $0.server.origins.allow($1) }.live(\.server.origins),
     Setting(
       "allow-host", "NAME", "hosts besides loopback where --dev-auth and open /metrics are served",
       mustBe: "a name or a numeric address, without a port", repeats: true
-    ) { $0.server.hosts.allow($1) }.live,
+    ) { $0.server.hosts.allow($1) }.live(\.server.hosts),
     Setting(
       "trusted-proxy", "CIDR", "believe the X-Forwarded-For of these addresses",
       mustBe: "an address or a block such as 10.0.0.0/8 or fd00::/8", repeats: true
-    ) { options, text in AddressBlock(text).map { options.server.trustedProxies.append($0) } != nil }.live,
+    ) { options, text in AddressBlock(text).map { options.server.trustedProxies.append($0) } != nil }
+    .live(\.server.trustedProxies),
     Setting(
       "admin-port", \.server.adminPort, .whole(0...65535), "PORT",
       "a second port with /healthz, /readyz and /metrics; 0 picks a free one"),
@@ -147,15 +149,15 @@ struct ServeOptions: Sendable {
     Setting(
       "drain-delay", \.server.drainDelay, .number(0...300), "SECONDS",
       "fail readiness this long before sessions are closed"
-    ).live,
+    ).live(\.server.drainDelay),
     Setting(
       "drain-spread", \.server.drainSpread, .number(0...600), "SECONDS",
       "then close sessions evenly over this time; 0: all at once"
-    ).live,
+    ).live(\.server.drainSpread),
     Setting(
       "log-level", \.server.logLevel, .choice(LogLevel.allCases.map { ("\($0.name)", $0) }), "LEVEL",
       "debug, info, warning or error"
-    ).live,
+    ).live(\.server.logLevel),
     Setting(
       "log-format", \.server.logFormat, .choice(LogFormat.allCases.map { ($0.name, $0) }), "FORMAT",
       "key=value words, or an object of JSON a line: logfmt or json"),
@@ -173,7 +175,7 @@ struct ServeOptions: Sendable {
       "max-per-address", \.connectionsPerAddress, .whole(0...(1 << 26)), "N",
       "connections of one address; 0, and loopback where nothing is given: any number",
       past: "429" + hits("connections_per_address")
-    ).live,
+    ).live(\.connectionsPerAddress).live(\.countsLoopbackConnections),
     Setting(
       "request-rate", \.requestRate, .number(rates), "N",
       "HTTP requests and TLS connections a second of one address; 0, and loopback where nothing is given: any number",
@@ -255,7 +257,7 @@ struct ServeOptions: Sendable {
     perRole(
       "sessions", \.sessionsPerIdentity, Role.allCases, "sessions of one %, replaced ones that are closing included",
       past: "429" + hits("sessions_per_identity")
-    ).map(\.live)
+    ).map { $0.live(\.sessionsPerIdentity) }
     + perRole(
       "areas", \.areasPerIdentity, [.rider, .ops], "cells of areas that one % watches, over all sessions",
       past: "`rate_limited`" + hits("areas_per_identity"))

@@ -24,7 +24,7 @@ extension ServeOptions {
     Setting(
       "client-cert", "NAME=ROLE,ID", "who clients with a certificate for NAME are: DNS:api.example=ops,dispatch",
       mustBe: ClientCertificates.words, repeats: true
-    ) { $0.server.clientCertificates.add($1) }.live,
+    ) { $0.server.clientCertificates.add($1) }.live(\.server.clientCertificates),
   ]
 }
 

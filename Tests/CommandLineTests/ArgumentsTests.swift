@@ -19,7 +19,7 @@ private let settings: [Setting<Kettle>] = [
   Setting("degrees", \.degrees, .number(0...100), "C", "how hot"),
   Setting("room", \.bytes, .size(1...(1 << 20)), "BYTES", "for its log"),
   Setting("loud", \.isLoud, "it whistles"),
-  Setting("keep", \.keep, .duration, "TIME", "warm for so long"),
+  Setting("keep", \.keep, .duration, "TIME", "warm for so long").live(\.keep),
   Setting("lid", \.lid, .text, "TEXT", "its colour", otherwise: "as the pot"),
   Setting("name", "TEXT", "what it is called", mustBe: "short", repeats: true) {
     $0.names.append($1)
@@ -49,6 +49,20 @@ private func kettle(
         == Kettle(
           litres: 3, degrees: 99.5, bytes: 512 << 10, isLoud: true, keep: 7_200_000, lid: "red", names: ["a", "b"]))
     #expect(try kettle([]) == Kettle())
+  }
+
+  @Test("a live setting copies its value, and no other, also as a part")
+  func live() throws {
+    struct Kitchen {
+      var kettle = Kettle()
+    }
+    let other = Kitchen(kettle: Kettle(litres: 3, keep: 7, lid: "red"))
+    var kitchen = Kitchen()
+    for setting in settings.map({ $0.part(of: \Kitchen.kettle) }) {
+      #expect(setting.isLive == (setting.name == "keep"))
+      setting.copy?(&kitchen, other)
+    }
+    #expect(kitchen.kettle == Kettle(keep: 7))
   }
 
   @Test("a file of an editor of Windows is read as any other, and its lines are counted")

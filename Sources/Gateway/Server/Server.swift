@@ -286,10 +286,14 @@ public final class Server: Sendable {
       .info, "tokens_reloaded", ["keys": "\(access.verifier.keys.keys.count)", "revoked": "\(access.revoked.count)"])
   }
 
-  /// Applies those settings of `configuration` that may change while a server runs. Sessions stay, even above a new
-  /// limit.
-  public func apply(_ configuration: ServerConfiguration) {
-    shared.settings.replace(shared.settings.current.taking(live: configuration))
+  /// Applies a change of settings while the server runs: of those alone that it reads again, which are the live ones of
+  /// `ServeOptions`. Sessions stay, even above a new limit.
+  public func apply(_ change: (inout ServerConfiguration) -> Void) {
+    var configuration = shared.settings.current
+    change(&configuration)
+    // Its pages keep their origin, since `publicURL` stays.
+    if let url = configuration.publicURL { _ = configuration.origins.allow(url) }
+    shared.settings.replace(configuration)
     shared.log.setLevel(configuration.logLevel)
     shared.lifecycle.setDrain(delaySeconds: configuration.drainDelay, spreadSeconds: configuration.drainSpread)
     shared.journal?.retention.withLock { $0 = configuration.journal?.retention }

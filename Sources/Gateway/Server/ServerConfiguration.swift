@@ -103,20 +103,6 @@ public struct ServerConfiguration: Sendable {
     return address
   }
 
-  /// These settings with those of `other` that may change while a server runs.
-  func taking(live other: ServerConfiguration) -> ServerConfiguration {
-    var taken = self
-    (taken.origins, taken.hosts, taken.trustedProxies) = (other.origins, other.hosts, other.trustedProxies)
-    // Its pages keep their origin, since `publicURL` stays.
-    if let publicURL { _ = taken.origins.allow(publicURL) }
-    (taken.drainDelay, taken.drainSpread) = (other.drainDelay, other.drainSpread)
-    taken.limits.connectionsPerAddress = other.limits.connectionsPerAddress
-    taken.limits.countsLoopbackConnections = other.limits.countsLoopbackConnections
-    taken.clientCertificates = other.clientCertificates
-    taken.limits.sessionsPerIdentity = other.limits.sessionsPerIdentity
-    return taken
-  }
-
   /// Sets `publicURL`, whose origin may then use the hub. False unless it is `http` or `https` and a host.
   public mutating func setPublicURL(_ text: String) -> Bool {
     let url = text.hasSuffix("/") ? String(text.dropLast()) : text
