@@ -9,22 +9,20 @@ enum FenceWords {
     -> (title: String, body: String)
   {
     let name = name(of: fence)
-    if let other = notice.otherID { return pair(kind, "Drivers \(driver) and \(other)", name) }
+    let pair = notice.otherID.map { "Drivers \(driver) and \($0)" }
     switch kind {
-    case .fenceEnter: return ("Fence entered", "Driver \(driver) has entered \(name).")
-    case .fenceExit: return ("Fence left", "Driver \(driver) has left \(name).")
+    case .fenceEnter:
+      if let pair { return ("Drivers near", "\(pair) are near each other (\(name)).") }
+      return ("Fence entered", "Driver \(driver) has entered \(name).")
+    case .fenceExit:
+      if let pair { return ("Drivers apart", "\(pair) are no longer near each other (\(name)).") }
+      return ("Fence left", "Driver \(driver) has left \(name).")
     case .fenceDwell: return ("Long stay", "Driver \(driver) has stayed in \(name) for \(stay(notice)).")
     case .hazard: return ("Hazard", "\(name): drive with care.")
     case .speeding: return ("Too fast", "\(speed(notice.speed)), where \(speed(notice.speedLimit)) are allowed.")
     case .driverArriving, .driverArrived, .offRoute, .driverOffline, .driverOnline, .message, .unserved:
       return (name, name)
     }
-  }
-
-  private static func pair(_ kind: Notification.Kind, _ drivers: String, _ name: String) -> (String, String) {
-    kind == .fenceExit
-      ? ("Drivers apart", "\(drivers) are no longer near each other (\(name)).")
-      : ("Drivers near", "\(drivers) are near each other (\(name)).")
   }
 
   private static func stay(_ notice: FenceNotice) -> String {
