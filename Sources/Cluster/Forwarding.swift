@@ -367,7 +367,7 @@ extension Reply {
 
 extension ErrorReply {
   static let overloaded = ErrorReply(
-    code: .rateLimited, message: "the hub that has this channel has too much to do; try again", retryAfter: 2)
+    code: .rateLimited, message: "the hub that has this channel is overloaded; try again", retryAfter: 2)
   static let unreachable = ErrorReply(
     code: .rateLimited, message: "the hub that has this channel cannot be reached now; try again", retryAfter: 2)
 }

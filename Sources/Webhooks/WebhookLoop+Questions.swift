@@ -137,7 +137,7 @@ extension WebhookLoop {
         throw .forbidden("a webhook of this name is set in the file of --webhooks")
       }
       guard settings.webhooks.count + definitions.count < WebhookEndpoint.maximumCount else {
-        throw .full("this hub has \(WebhookEndpoint.maximumCount) webhooks, as many as it may")
+        throw .full("webhook limit reached (\(WebhookEndpoint.maximumCount))")
       }
       definition.secrets = [.init(secret: .random())]
     }

@@ -17,10 +17,11 @@ let filter = Verb(
     The file - is standard input.
     """,
   options: [
-    Option("accuracy", nil, "a column more: the radius in metres that holds the truth with 68 %"),
-    Option("every", "N", "take only each Nth fix, as of a phone that sends so seldom"),
     Option(
-      "extrapolate", "STEP", "also print where the driver is taken to be each STEP after a position (100ms, 1s, 0.5s)"),
+      "accuracy", nil, "a further column: the radius in metres that contains the true position with 68 % probability"),
+    Option("every", "N", "use only every Nth fix, as if the phone sent less often"),
+    Option(
+      "extrapolate", "STEP", "also print the extrapolated place at each STEP after a position (100ms, 1s, 0.5s)"),
   ],
   run: runFilter)
 

@@ -41,7 +41,7 @@ struct FleetOptions {
       Option("seed", "K", "chance of city, drives and phones (1)"),
       Option("center", "LAT,LON", "the city's centre (37.7749,-122.4194)"),
       Option("radius", "METRES", "half of the city's width, 300-50000 (5000)"),
-      Option("adaptive", nil, "send of these only as many as the hub asks for"),
+      Option("adaptive", nil, "send only as often as the hub asks"),
       Option("prefix", "TEXT", "driver ids are this and a number from 0 on (sim-)"),
     ]
   }

@@ -8,8 +8,8 @@ import HubSystem
 let health = Verb(
   name: "health", operands: "",
   summary: """
-    Asks a hub whether it lives, or with --ready whether it takes clients.
-    Exit code 0 where it does; 1 where it does not, or does not answer in time, with the reason.
+    Checks that a hub is alive, or with --ready that it accepts clients.
+    Exit code 0 if so; 1, with the reason, if not or without an answer in time.
     """,
   options: [
     Option("url", "URL", "the hub, or its admin port (http://127.0.0.1:8080)"),

@@ -13,7 +13,7 @@ let journal = Verb(
   summary: """
     Looks into a hub's journal, also while the hub runs; changes nothing.
     inspect: what is there: files, groups, bytes, times, the epoch.
-    verify: reads every byte, and lists what is not as it was written; exit code 1 then.
+    verify: reads every byte, and lists what has changed since it was written; exit code 1 then.
     export: every record of the segments as a line of JSON, oldest first (protocol/journal.md).
     backup: copies what is stored to TARGET, a new directory, and reads it back: serve --data TARGET starts from it.
     """,

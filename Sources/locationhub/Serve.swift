@@ -20,7 +20,7 @@ let serve = Verb(
     what may be given several times), then from the --config file.
     A service manager may hand over the sockets (LISTEN_FDS, named http and admin) and gets its state
     (NOTIFY_SOCKET, WATCHDOG_USEC).
-    SIGUSR1 and SIGUSR2 are logged and ignored; a limit on the size of files (ulimit -f) is to it a full disk.
+    SIGUSR1 and SIGUSR2 are logged and ignored; a limit on the size of files (ulimit -f) counts as a full disk.
     """,
   options: ServeOptions.options, collectsFaults: true,
   run: runServe)

@@ -63,7 +63,7 @@ struct ServeOptions: Sendable {
       mustBe: "https://, the beginning of a URL, or a block such as 10.0.0.0/8", repeats: true
     ) { $0.server.webhookReceivers.allow($1) },
     Setting(
-      "dev-auth", \.server.allowsDevelopmentCredentials, "take ?role=…&id=… for a credential; only on loopback"),
+      "dev-auth", \.server.allowsDevelopmentCredentials, "accept ?role=…&id=… as a credential; only on loopback"),
   ]
 
   private static let storage: [Setting<ServeOptions>] = [
@@ -82,7 +82,7 @@ struct ServeOptions: Sendable {
       "write a snapshot after so many bytes of records"),
     Setting(
       "accept-loss", \.journal.acceptsLoss,
-      "start from before the damage in the journal; what is behind it is moved aside"),
+      "start before the damage in the journal; what follows it is moved aside"),
   ]
 
   private static let access: [Setting<ServeOptions>] = [
@@ -98,7 +98,7 @@ struct ServeOptions: Sendable {
       mustBe: "a name or a numeric address, without a port", repeats: true
     ) { $0.server.hosts.allow($1) }.live(\.server.hosts),
     Setting(
-      "trusted-proxy", "CIDR", "believe the X-Forwarded-For of these addresses",
+      "trusted-proxy", "CIDR", "trust X-Forwarded-For from these addresses",
       mustBe: "an address or a block such as 10.0.0.0/8 or fd00::/8", repeats: true
     ) { options, text in AddressBlock(text).map { options.server.trustedProxies.append($0) } != nil }
     .live(\.server.trustedProxies),
@@ -135,7 +135,7 @@ struct ServeOptions: Sendable {
       "hold positions back and send only the newest; 0: never"),
     Setting(
       "turn-pace", \.server.limits.loop.turnPaceMicroseconds, .whole(0...10_000), "US",
-      "let sockets gather so long before a turn, under load; twice that with several loops; 0: never"),
+      "under load, let sockets gather this long before a turn; twice that with several loops; 0: never"),
     Setting(
       "heartbeat", \.server.heartbeatInterval, .number(seconds), "SECONDS", "how often a client should be heard",
       past: #"close 4408 after 2.5 times as long (`closes_total{code="4408"}`)"#),
@@ -173,12 +173,12 @@ struct ServeOptions: Sendable {
       otherwise: "15/16 of the connections", past: "503" + hits("sessions")),
     Setting(
       "max-per-address", \.connectionsPerAddress, .whole(0...(1 << 26)), "N",
-      "connections of one address; 0, and loopback where nothing is given: any number",
+      "connections of one address; 0 = unlimited; loopback is unlimited unless this is set",
       past: "429" + hits("connections_per_address")
     ).live(\.connectionsPerAddress).live(\.countsLoopbackConnections),
     Setting(
       "request-rate", \.requestRate, .number(rates), "N",
-      "HTTP requests and TLS connections a second of one address; 0, and loopback where nothing is given: any number",
+      "HTTP requests and TLS connections a second per address; 0 = unlimited; loopback is unlimited unless this is set",
       past: "429, or a reset of the TLS connection" + hits("request_rate")),
     Setting(
       "request-burst", \.requestBurst, .number(bursts), "N", "HTTP requests of one address that may come at once",
@@ -209,7 +209,7 @@ struct ServeOptions: Sendable {
     Setting(
       "session-rate", \.sessionRate, .number(rates), "N",
       "units of work a second of one session; a short message or a ping is one; 0 for no limit",
-      past: "it is not read on (`rate_pauses_total`); after 5 s `rate_limited`; after 60 s close 4429"),
+      past: "reading pauses (`rate_pauses_total`); after 5 s `rate_limited`; after 60 s close 4429"),
     Setting(
       "session-burst", \.sessionBurst, .number(bursts), "N", "units of work that may come at once",
       past: "as at `session-rate`"),
@@ -233,7 +233,7 @@ struct ServeOptions: Sendable {
       past: "close 4413" + hits("outbox_bytes")),
     Setting(
       "max-outboxes", \.outboxBytes, .size(1024...(1 << 40)), "BYTES", "unsent bytes of all sessions",
-      past: "close 4413 of one with most" + hits("all_outbox_bytes")),
+      past: "close 4413 of the session with the most unsent bytes" + hits("all_outbox_bytes")),
     Setting(
       "max-drivers", \.hub.drivers, .whole(1...(1 << 26)), "N", "drivers known at once",
       past: #"503 (`table_limit_hits_total{table="drivers"}`)"#),
@@ -350,16 +350,16 @@ extension ServeOptions {
   private mutating func complete(_ given: Arguments, _ faults: inout Faults) {
     server.loops = loops ?? min(64, ProcessFacts.processors)
     if let adminHost {
-      if server.adminPort == nil { faults.add(.usage("--admin-host is of no use without --admin-port")) }
+      if server.adminPort == nil { faults.add(.usage("--admin-host needs --admin-port")) }
       server.adminHost = adminHost
     }
     if hasNoJournal, let name = ServeOptions.storage.first(where: { given.isGiven($0.name) && $0.name != "no-journal" })
     {
       faults.add(
-        .usage("--\(name.name) is about the journal that --no-journal does without: give one of them"))
+        .usage("--\(name.name) cannot be combined with --no-journal"))
     }
     if hasNoJournal, let name = ["webhooks", "webhook-allow"].first(where: { given.isGiven($0) }) {
-      faults.add(.usage("--\(name) is for events from the journal: not with --no-journal"))
+      faults.add(.usage("--\(name) needs the journal: it cannot be combined with --no-journal"))
     }
     if cluster != nil, given.isGiven("webhook-allow") {
       faults.add(
@@ -367,7 +367,7 @@ extension ServeOptions {
     }
     server.journal = hasNoJournal ? nil : journal
     if hasNoPages, let name = ["streets", "tiles", "attribution"].first(where: { given.isGiven($0) }) {
-      faults.add(.usage("--\(name) is about the pages that --no-pages does without: give one of them"))
+      faults.add(.usage("--\(name) cannot be combined with --no-pages"))
     }
     // A given limit by address also applies to loopback addresses.
     server.limits.countsLoopbackConnections = given.isGiven("max-per-address")

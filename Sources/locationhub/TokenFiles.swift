@@ -11,16 +11,17 @@ import HubTransport
 extension ServeOptions {
   static let tokens: [Setting<ServeOptions>] = [
     Setting(
-      "token-keys", \.tokenKeys, .text, "FILE", "take tokens that these keys sign: PEM, a JSON Web Key Set, or a secret"
+      "token-keys", \.tokenKeys, .text, "FILE",
+      "accept tokens signed by these keys: PEM, a JSON Web Key Set, or a secret"
     ),
     Setting(
       "token-sign-key", \.tokenSignKey, .text, "FILE",
-      "sign tokens of shared trips and POST /v1/tokens with this key, and take them: PEM, a JSON Web Key, or a secret"),
-    Setting("token-issuer", \.tokenIssuer, .text, "TEXT", "take only tokens with this iss"),
-    Setting("token-audience", \.tokenAudience, .text, "TEXT", "take only tokens whose aud is this, or names it"),
+      "sign and accept tokens of shared trips and POST /v1/tokens with this key: PEM, a JSON Web Key, or a secret"),
+    Setting("token-issuer", \.tokenIssuer, .text, "TEXT", "accept only tokens with this iss"),
+    Setting("token-audience", \.tokenAudience, .text, "TEXT", "accept only tokens whose aud is or contains this"),
     Setting(
       "device-keys", \.deviceKeys, .text, "FILE",
-      "take phones' keys: lines of a driver's id and a key's SHA-256, as `locationhub device add` prints them"),
+      "accept phones' keys: lines of a driver's id and a key's SHA-256, as `locationhub device add` prints them"),
     Setting(
       "tier", "NAME=RATE,BURST", "limits of sessions whose token has this tier: units a second, and at once",
       mustBe: "NAME=RATE,BURST: 1-64 bytes, 0-1000000 and 1-1000000; at most \(SessionLimits.maximumTiers)",
@@ -34,7 +35,7 @@ extension ServeOptions {
       "device-interval", \.server.timings.deviceInterval, .number(1...86_400), "SECONDS",
       "longest sending interval assumed for phone apps; their driver is offline after 2.5 times this"),
     Setting(
-      "pseudonym-key", \.pseudonymKey, .text, "FILE", "32 hex digits that riders' names for drivers are made with",
+      "pseudonym-key", \.pseudonymKey, .text, "FILE", "32 hex digits from which riders' names for drivers are made",
       otherwise: "the journal's"),
   ]
 
@@ -46,7 +47,7 @@ extension ServeOptions {
         ("token-issuer", tokenIssuer), ("token-audience", tokenAudience), ("revoked", revoked),
         ("tier", tiers.isEmpty ? nil : ""),
       ] where value != nil {
-        throw .usage("--\(name) is about tokens: give --token-keys too")
+        throw .usage("--\(name) needs --token-keys")
       }
       return nil
     }

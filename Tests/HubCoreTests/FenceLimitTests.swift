@@ -67,7 +67,7 @@ import Testing
     let ring = stride(from: 0.0, to: 360, by: 36).map { center.moved($0, 500) }
     #expect(put(circle("A", center, 100))?.isNew == true)
     #expect(put(try polygon("B", [ring + [ring[0]]]))?.isNew == true)
-    #expect(put(circle("C", center, 100))?.refusal?.message.contains("2 fences") == true)
+    #expect(put(circle("C", center, 100))?.refusal?.message == "fence limit reached (2)")
     #expect(put(circle("A", center, 200))?.isNew == false)
     let refused = put(try polygon("A", [ring + [ring[0]]]))?.refusal
     #expect(refused?.code == .storageFull && refused?.message.contains("12 positions") == true)

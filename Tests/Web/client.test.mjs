@@ -74,6 +74,6 @@ test('the rider in 12 lines and the driver in 6 run in a browser; what was unsen
     await ops.move('T1', 'cancelled');
     await rider.until('car.isGone');
     // The second page says `accepted` once more.
-    const expected = /favicon|no move leads from accepted to accepted/;
+    const expected = /favicon|a trip cannot go from accepted to accepted/;
     assert.deepEqual([...rider.faults, ...driver.faults].filter(fault => !expected.test(fault)), []);
   });

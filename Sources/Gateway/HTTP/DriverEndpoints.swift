@@ -19,7 +19,7 @@ enum DriverEndpoints {
       session: call.context.session, driverID: caller.id, messageID: messageID, sent: now.timestamp, received: now,
       batch: batch, tripIsGranted: batch.tripID.map(caller.names(trip:)) ?? false)
     if let trip = try call.query.parameter("trip") {
-      guard trip == "current" else { throw Refusal(.badMessage, "trip may be current") }
+      guard trip == "current" else { throw Refusal(.badMessage, "the only value allowed for trip is current") }
       input.takesCurrentTrip = true
     }
     return .ask([.batch(input)] + (caller.vehicleInput.map { [$0] } ?? []))
@@ -95,7 +95,7 @@ extension DriverListQuery {
     self.init(limit: try query.pageLimit(maximumLimit) ?? min(Limits.pageEntries, maximumLimit))
     if let text = try query.parameter("search"), !text.isEmpty {
       guard let id = Identifier(text) else {
-        throw Refusal(.badMessage, "search must be how ids begin: 1-64 of A-Z a-z 0-9 . _ -")
+        throw Refusal(.badMessage, "search must be an id prefix: 1-64 of A-Z a-z 0-9 . _ -")
       }
       prefix = id.text
     }
@@ -104,13 +104,16 @@ extension DriverListQuery {
       for word in text.split(separator: ",", omittingEmptySubsequences: false) {
         guard let state = State.allCases.first(where: { "\($0.name)" == word }) else {
           throw Refusal(
-            .badMessage, "status must be of available, on_trip, unavailable, background, offline, with commas between")
+            .badMessage, "status must be a comma-separated list of available, on_trip, unavailable, background, offline"
+          )
         }
         states.insert(state)
       }
     }
     if let text = try query.parameter("cursor") {
-      guard resumes(from: text) else { throw Refusal(.badMessage, "cursor must be what next was in an answer") }
+      guard resumes(from: text) else {
+        throw Refusal(.badMessage, "cursor must be the value of next in an earlier answer")
+      }
     }
   }
 

@@ -72,7 +72,7 @@ struct FenceListParameters: Equatable {
     }
     guard let text = try query.parameter("cursor") else { return }
     guard let number = UInt64(text.dropFirst(), radix: 36), FenceListParameters.cursor(number) == text else {
-      throw Refusal(.badMessage, "cursor must be what next was in an answer")
+      throw Refusal(.badMessage, "cursor must be the value of next in an earlier answer")
     }
     below = number
   }

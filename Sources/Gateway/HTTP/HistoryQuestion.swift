@@ -97,5 +97,5 @@ extension Refusal {
 
   /// Too many questions wait for the reader, or too many of its answers are unread.
   static let journalIsBusy = Refusal(
-    .rateLimited, "this hub reads its journal for many others now", retryAfter: 1)
+    .rateLimited, "the journal's reader is busy", retryAfter: 1)
 }

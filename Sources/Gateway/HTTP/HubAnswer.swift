@@ -54,7 +54,7 @@ enum HubAnswer {
       case .hub, .trip, .fullFences, .trips, .history, .metrics, .channels, .message, .vehicles:
         return .respond(DriverEndpoints.answer(ack.batch))
       }
-    case .pong: throw Refusal(.internalError, "an answer to what was not asked")
+    case .pong: throw Refusal(.internalError, "unexpected reply")
     case .refused(let error): throw Refusal(error)
     case .query(nil): throw Refusal(.notFound, HubAnswer.unknownDriver)
     case .query(let result?):
@@ -91,7 +91,7 @@ enum HubAnswer {
         }, memory: memory)
     }
     let shown = request.caller?.isShare == true ? withoutIDs : self
-    guard let reply = shown.reply(to: id) else { throw Refusal(.internalError, "an answer to what was not asked") }
+    guard let reply = shown.reply(to: id) else { throw Refusal(.internalError, "unexpected reply") }
     if case .error(let error) = reply { throw Refusal(error) }
     let response = message.response(reply)
     guard response.body.count <= context.limits.largestAnswer else { throw Refusal(.tooLarge, HubAnswer.tooLarge) }

@@ -125,7 +125,7 @@ enum Routes {
     guard call.context.phase == .serving else { throw Refusal(.shuttingDown, "the hub is shutting down") }
     // For load balancers, which then avoid an isolated hub while there is another (protocol/cluster.md).
     if call.query.text("engine") != nil, call.context.settings.shared.metrics.isWithoutEngine {
-      throw Refusal(.internalError, "the hub does not reach the cluster's engine", status: .serviceUnavailable)
+      throw Refusal(.internalError, "this hub cannot reach the cluster's engine", status: .serviceUnavailable)
     }
     return .respond(.text("ready\n"))
   }

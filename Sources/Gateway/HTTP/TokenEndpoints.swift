@@ -13,7 +13,7 @@ enum TokenEndpoints {
     call.request.charge(unitsLater: WorkUnits.ofSigning(signer.algorithm) * 2)
     let members = try call.object(atMost: HubLimits.claimBytes)
     for name in ["exp", "iat", "nbf", "iss", "aud", "jti"] where members[name] != nil {
-      throw Refusal(.badMessage, "\(name) is the hub's to say")
+      throw Refusal(.badMessage, "\(name) is set by the hub")
     }
     let claims: Claims
     do throws(TokenError) { claims = try Claims(members: members) } catch { throw Refusal(.badMessage, "\(error)") }
@@ -213,7 +213,7 @@ enum RevocationEndpoints {
     var start = 0
     if let cursor = try call.query.parameter("cursor") {
       guard let position = ListCursor(cursor, of: .revocations), position.hub == nil else {
-        throw Refusal(.badMessage, "cursor must be what next was in an answer")
+        throw Refusal(.badMessage, "cursor must be the value of next in an earlier answer")
       }
       start = Int(position.number)
     }
@@ -223,7 +223,7 @@ enum RevocationEndpoints {
   static func end(_ call: HTTPCall) throws(Refusal) -> Outcome {
     try requireTokens(call.context)
     guard call.context.configuration.cluster == nil else {
-      throw Refusal(.forbidden, "in a cluster nothing is taken back before its end: revoke with until")
+      throw Refusal(.forbidden, "in a cluster a revocation cannot be withdrawn: revoke with until")
     }
     let (sub, jti) = (try call.query.parameter("sub"), try call.query.parameter("jti"))
     let name: RevokedName

@@ -55,7 +55,7 @@ struct TripListParameters: Equatable {
     if let limit = try query.pageLimit(maximumLimit) { list.limit = limit }
     if let text = try query.parameter("cursor") {
       guard let cursor = TripCursor(text) else {
-        throw Refusal(.badMessage, "cursor must be what next was in an answer")
+        throw Refusal(.badMessage, "cursor must be the value of next in an earlier answer")
       }
       switch cursor {
       case .known(let cursor): (list.below, list.lastHub) = (cursor.number, cursor.hub)
@@ -71,7 +71,7 @@ struct TripListParameters: Equatable {
     var states: [TripStatus] = []
     for word in text.split(separator: ",", omittingEmptySubsequences: false) {
       guard let status = TripStatus.allCases.first(where: { "\($0.name)" == word }) else {
-        throw Refusal(.badMessage, "status must be states of a trip with commas between them, as requested,accepted")
+        throw Refusal(.badMessage, "status must be a comma-separated list of trip states, such as requested,accepted")
       }
       states.append(status)
     }

@@ -135,7 +135,7 @@ enum VehicleFeedEndpoint {
         of: caller, atMost: Limits.typedVehicleFeedsPerIdentity, in: admissions)
     else {
       throw Refusal(
-        .rateLimited, "this identity has as many feeds of one vehicle type and tracks under way as it may",
+        .rateLimited, "this identity has too many feeds of one vehicle type and tracks under way",
         status: .tooManyRequests, retryAfter: 1, counting: { $0.count(.queriesPerIdentity) })
     }
     return reservation

@@ -62,7 +62,7 @@ enum WebhookEndpoints {
 
   private static func eventID(_ value: JSONValue) throws(Refusal) -> EventID {
     guard let id = value.string.flatMap({ EventID($0) }) else {
-      throw Refusal(.badMessage, "an event's id is what webhook-id was, such as evt_3k9_120_64")
+      throw Refusal(.badMessage, "an event's id is the value of webhook-id, such as evt_3k9_120_64")
     }
     return id
   }
@@ -169,5 +169,5 @@ extension Refusal {
   }
 
   /// The limit of questions to the webhooks' thread is reached.
-  static let webhooksAreBusy = Refusal(.rateLimited, "this hub's webhooks are asked by many others now", retryAfter: 1)
+  static let webhooksAreBusy = Refusal(.rateLimited, "the webhook service is busy", retryAfter: 1)
 }

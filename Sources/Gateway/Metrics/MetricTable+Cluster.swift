@@ -9,14 +9,14 @@ extension Metric {
       "cluster_member", { $0.isMember ? 1 : 0 }, "1 while it is a member: not before, nor once its name is taken."),
     ofCluster(
       "cluster_engine_commands", { $0.engineCommands }, "Commands to bus and ledger that wait for a reply."),
-    ofCluster("cluster_engine_bytes", { $0.engineBytes }, "Bytes for bus and ledger that these have not taken."),
+    ofCluster("cluster_engine_bytes", { $0.engineBytes }, "Bytes waiting to be sent to bus and ledger."),
     ofCluster("cluster_ledger_refused_total", { $0.ledgerRefused }, "Questions that the ledger has refused."),
     ofCluster("cluster_ledger_memory_bytes", { $0.ledgerMemory }, "Memory that the ledger's node uses."),
     ofCluster(
       "cluster_ledger_memory_limit_bytes", { $0.ledgerMemoryLimit },
       "Memory that the ledger's node may use, its `maxmemory`; 0 for no limit."),
     ofCluster("cluster_peers", { $0.peers }, "Other hubs that are members."),
-    ofCluster("cluster_silent_peers", { $0.silentPeers }, "Members of which nothing came for a second."),
+    ofCluster("cluster_silent_peers", { $0.silentPeers }, "Members not heard from for a second."),
     ofCluster("cluster_follows", { $0.follows }, "Channels of other hubs that sessions here follow or ask for."),
     ofCluster("cluster_followed", { $0.followed }, "Channels of this hub that others follow, counted for each hub."),
     ofCluster(
@@ -32,13 +32,13 @@ extension Metric {
     ofCluster("cluster_ended_rights", { $0.endedRights }, "Ends of rights that are resent to a hub that missed any."),
     ofCluster(
       "cluster_revocation_receivers", { $0.revocationReceivers }, "Hubs that all revocations are still to be sent to."),
-    ofCluster("cluster_lag_milliseconds", { $0.lag }, "How long ago the member was heard that is silent for longest."),
+    ofCluster("cluster_lag_milliseconds", { $0.lag }, "Time since the longest-silent member was last heard."),
     ofCluster("cluster_waiting_states", { $0.waitingStates }, "Positions and ETAs that the bus has not taken."),
     ofCluster("cluster_frames_out_total", { $0.framesOut }, "Frames sent to other hubs."),
-    ofCluster("cluster_frames_in_total", { $0.framesIn }, "Frames that came from the bus."),
+    ofCluster("cluster_frames_in_total", { $0.framesIn }, "Frames received from the bus."),
     ofCluster("cluster_bytes_out_total", { $0.bytesOut }, "Bytes of frames sent."),
-    ofCluster("cluster_bytes_in_total", { $0.bytesIn }, "Bytes of frames that came."),
-    ofCluster("cluster_frames_missed_total", { $0.framesMissed }, "Frames of other hubs that did not come."),
+    ofCluster("cluster_bytes_in_total", { $0.bytesIn }, "Bytes of frames received."),
+    ofCluster("cluster_frames_missed_total", { $0.framesMissed }, "Frames of other hubs that never arrived."),
     Metric(
       name: "cluster_frames_refused_total", label: "reason",
       help: "Frames that were refused, by reason: `mac` where no hub of this cluster has signed them."
@@ -67,7 +67,7 @@ extension Metric {
     ofCluster(
       "cluster_restarts_total", { $0.restarts }, "Times that all channels of another hub were asked for again."),
     ofCluster(
-      "cluster_overflows_total", { $0.overflows }, "Times that what waited for another hub was dropped at a limit."),
+      "cluster_overflows_total", { $0.overflows }, "Times that data queued for another hub was dropped at a limit."),
     ofCluster("cluster_refusals_total", { $0.refusals }, "Questions of sessions that no other hub answered."),
     ofCluster(
       "cluster_owner_conflicts_total", { $0.ownerConflicts }, "Trips that began here though another hub has them."),

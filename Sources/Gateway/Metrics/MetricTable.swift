@@ -103,20 +103,22 @@ extension Metric {
     Metric("protocol_errors_total", loops: \.protocolErrors, "Broken WebSocket frames."),
     Metric("bad_requests_total", loops: \.badRequests, "Broken HTTP requests."),
     Metric("request_timeouts_total", loops: \.requestTimeouts, "Requests that never became complete."),
-    Metric("rate_pauses_total", loops: \.ratePauses, "Times reading stopped for the rate."),
+    Metric("rate_pauses_total", loops: \.ratePauses, "Times that reading paused because of a session's rate."),
     Metric(
-      "turn_waits_total", loops: \.turnWaits, "Times a session waited for the next turn: the work of one was done."),
+      "turn_waits_total", loops: \.turnWaits,
+      "Times that a session waited for the next turn because this one's work was used up."),
     Metric(
-      "accept_pauses_total", loops: \.transport.acceptPauses, "Times accepting stopped for want of descriptors."),
+      "accept_pauses_total", loops: \.transport.acceptPauses,
+      "Times that accepting stopped because descriptors ran out."),
     Metric("connections_refused_total", loops: \.transport.refused, "Connections over the limit."),
     Metric("outbox_bytes", loops: \.transport.outboxBytes, "Unsent bytes of slow sessions."),
   ]
 
   private static let admission: [Metric] = [
-    Metric("origins_refused_total", loops: \.originsRefused, "Requests of web pages that may not."),
+    Metric("origins_refused_total", loops: \.originsRefused, "Requests refused for their Origin."),
     Metric("credential_checks_total", loops: \.credentialChecks, "Credentials of requests checked."),
     Metric("accept_waits_total", loops: \.transport.acceptWaits, "Times accepting waited for its rate."),
-    Metric("limit_hits_total", by: "limit", "Times that somebody was refused or sent away, by limit.") { reading in
+    Metric("limit_hits_total", by: "limit", "Refusals and closed connections, by limit.") { reading in
       let together = reading.sum(\.transport.overflowedTogether)
       // The hub counts running queries, a loop the answers that it writes.
       let ofLoops = LimitHit.allCases.map { limit in
@@ -131,7 +133,7 @@ extension Metric {
       ]
       return ofLoops + ofHub + ofOutboxes
     },
-    Metric("limit", by: "limit", "What limits are set to that one number says; 0 for none.") { reading in
+    Metric("limit", by: "limit", "Configured limits that are one number; 0 for none.") { reading in
       let limits = reading.tables.limits
       return [
         ("\(LimitHit.sessions.name)", UInt64(reading.tables.sessions)),
@@ -144,7 +146,7 @@ extension Metric {
         ("outbox_bytes", UInt64(limits.outboxBytesPerSession)), ("all_outbox_bytes", UInt64(limits.outboxBytes)),
       ]
     },
-    Metric("incomplete_bytes", "Input that is not complete, beyond what each peer has free.") { $0.incompleteBytes },
+    Metric("incomplete_bytes", "Bytes of incomplete input, beyond each peer's free allowance.") { $0.incompleteBytes },
     Metric("client_addresses", "Addresses that are counted or remembered.") { $0.tables.addresses },
   ]
 
@@ -161,9 +163,9 @@ extension Metric {
     },
     Metric(
       "fixes_behind_clock_total", hub: \.fixesBehindClock,
-      "History of drivers whose clock was ahead and was set right, and is not believed yet."),
+      "Fixes taken as history because their driver's clock was set back and is not accepted yet."),
     Metric(
-      "clocks_believed_total", hub: \.clocksBelieved, "Clocks of drivers that were set back and are believed."),
+      "clocks_believed_total", hub: \.clocksBelieved, "Drivers' clocks that were set back and accepted."),
     Metric("fixes_absorbed_total", by: "reason", "Accepted fixes whose place was not used.") { reading in
       Tracker.Refusal.allCases.map { ("\($0.name)", reading.hub.fixesAbsorbed[Int($0.rawValue)]) }
     },
@@ -176,10 +178,10 @@ extension Metric {
         }
       }
     },
-    Metric("fixes_received_total", hub: \.fixesReceived, "Fixes that came."),
+    Metric("fixes_received_total", hub: \.fixesReceived, "Fixes received."),
     Metric(
       "fix_speeds_ignored_total", hub: \.speedsIgnored,
-      "Fixes with a speed that no vehicle has, taken as without one."),
+      "Fixes whose impossible speed was ignored."),
     Metric("fixes_waiting", hub: \.fixesWaiting, "Fixes in batches that wait for their turn or for the journal."),
   ]
 
@@ -188,7 +190,7 @@ extension Metric {
       "positions_published_total", hub: \.positionsPublished, "Positions published: one for each accepted fix."),
     Metric("events_total", hub: \.eventsPublished, "Numbered events published."),
     Metric("deliveries_total", hub: \.deliveries, "Publications handed to loops."),
-    Metric("eta_updates_total", hub: \.etaUpdates, "ETAs that were news."),
+    Metric("eta_updates_total", hub: \.etaUpdates, "ETA updates published."),
     Metric(
       "routes_not_followed_total", hub: \.routesNotFollowed,
       "Routes of trips that are not followed: there was no room, or they end far from the dropoff."),
@@ -198,7 +200,7 @@ extension Metric {
     Metric("offers_total", by: "outcome", "Offers of trips to drivers that have ended.") { reading in
       OfferOutcome.allCases.map { ("\($0.name)", reading.hub.offers[Int($0.rawValue)]) }
     },
-    Metric("trips_unserved_total", hub: \.tripsUnserved, "Trips that no driver has taken who was asked."),
+    Metric("trips_unserved_total", hub: \.tripsUnserved, "Trips offered that no driver accepted."),
     Metric("token_requests_total", by: "outcome", "Requests for tokens that the hub makes.") { reading in
       TokenOutcome.allCases.map { ("\($0.name)", reading.hub.tokens[Int($0.rawValue)]) }
     },
@@ -216,7 +218,7 @@ extension Metric {
     },
     Metric(
       "fences_looked_at_total", hub: \.fencesLookedAt,
-      "Fences that positions were held against: those with a part of their cell."),
+      "Fences tested against a position."),
     Metric("session_replacements_total", hub: \.replacements, "Driver sessions replaced by newer ones."),
     Metric("sampling_advice_total", by: "reason", "Advice to drivers on how often to send, by reason.") { reading in
       SamplingReason.allCases.map { ("\($0.name)", reading.hub.samplingAdvised[Int($0.rawValue)]) }
@@ -229,7 +231,7 @@ extension Metric {
         ("drivers_online", UInt64(max(0, reading.hub.driversOnline)))
       ]
     },
-    Metric("table_capacity", by: "table", "Entries that tables may have.") { reading in
+    Metric("table_capacity", by: "table", "Capacity of tables, in entries.") { reading in
       ofTables(reading) { UInt64(max(0, $0.capacity)) }
     },
     Metric("table_limit_hits_total", by: "table", "Times that a full table refused an entry.") {
@@ -286,16 +288,16 @@ extension Metric {
     Metric("journal_held_outputs", hub: \.heldForStorage, stored: true, "Answers and events that wait for the disk."),
     Metric(
       "journal_refused_total", hub: \.refusedForStorage, stored: true,
-      "Moves, statuses and batches refused for want of storage."),
+      "Moves, statuses and batches refused because nothing could be stored."),
     Metric(
       "journal_fixes_not_stored_total", hub: \.fixesNotStored, stored: true,
-      "Live fixes of which nothing was stored for want of room."),
+      "Live fixes not stored because there was no room."),
     Metric(
-      "journal_lookups_total", hub: \.lookups, stored: true, "Batches whose older fixes were looked for in the journal."
+      "journal_lookups_total", hub: \.lookups, stored: true, "Batches whose older fixes were looked up in the journal."
     ),
     Metric(
       "journal_presence_dropped_total", hub: \.eventsNotStored, stored: true,
-      "Presence events not made for want of storage."),
+      "Presence events dropped because nothing could be stored."),
   ]
 
   private static func maintenance<Number: BinaryInteger & SendableMetatype>(
@@ -305,14 +307,14 @@ extension Metric {
   }
 
   private static let history: [Metric] = [
-    Metric("history_questions_total", "Questions to the journal's past.") { $0.history?.counters.asked },
-    Metric("history_refused_total", "Requests refused because too many questions to the journal's past wait.") {
+    Metric("history_questions_total", "Queries of the journal's history.") { $0.history?.counters.asked },
+    Metric("history_refused_total", "Requests refused because too many history queries were waiting.") {
       $0.history == nil ? nil : $0.sum(\.historyRefused)
     },
-    Metric("history_busy_seconds_total", "Time spent answering questions to the journal's past.") {
+    Metric("history_busy_seconds_total", "Time spent answering history queries.") {
       $0.history?.counters.busyNanoseconds
     },
-    Metric("history_answer_bytes", "Bytes of answers that were not sent yet.") { $0.history?.counters.unsentBytes },
+    Metric("history_answer_bytes", "Bytes of history answers not sent yet.") { $0.history?.counters.unsentBytes },
   ]
 
   /// Upper bounds of the latency buckets, in microseconds.
@@ -321,19 +323,19 @@ extension Metric {
   ]
 
   private static let process: [Metric] = [
-    Metric("build_info", by: "version", and: "commit", "1, with what runs in its labels.") {
+    Metric("build_info", by: "version", and: "commit", "Always 1; the labels are the version and the commit.") {
       [(Release.name, $0.commit, 1 as UInt64)]
     },
     Metric("draining", "1 while it is stopping.") { $0.isDraining ? 1 as UInt64 : 0 },
-    Metric("reload_successful", by: "what", "1 where what was read last could be used, at the start or on SIGHUP.") {
+    Metric("reload_successful", by: "what", "1 if the last read, at the start or on SIGHUP, succeeded.") {
       $0.reloads.map { ("\($0.what)", $0.isSuccessful ? 1 as UInt64 : 0) }
     },
-    Metric("reload_timestamp_seconds", by: "what", "When what is in use was read, in seconds since 1970.") {
+    Metric("reload_timestamp_seconds", by: "what", "When the version in use was read, in seconds since 1970.") {
       $0.reloads.map { ("\($0.what)", UInt64($0.timestamp / 1000)) }
     },
     Metric(
       "tls_certificate_not_after_timestamp_seconds",
-      "When the certificate, or one of its chain, ends, in seconds since 1970."
+      "When the certificate, or one of its chain, expires, in seconds since 1970."
     ) { $0.certificateEnd },
     Metric(name: "process_start_time_seconds", help: "When it was started, in seconds since 1970.") {
       [("", nil, .seconds(Double($0.started) / 1000))]

@@ -115,6 +115,6 @@ extension CredentialQuestion {
 
 extension ErrorReply {
   static func revocationsFull(_ limits: HubLimits) -> ErrorReply {
-    ErrorReply(code: .storageFull, message: "this hub has \(limits.revocations) revocations, as many as it may")
+    ErrorReply(code: .storageFull, message: "revocation limit reached (\(limits.revocations))")
   }
 }

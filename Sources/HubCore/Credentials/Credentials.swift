@@ -124,7 +124,7 @@ struct Credentials: ~Copyable {
     guard families.count + endedFamilies < limits.tokenFamilies else {
       counters.count(full: .tokenFamilies)
       throw ErrorReply(
-        code: .storageFull, message: "this hub has \(limits.tokenFamilies) families of tokens, as many as it may")
+        code: .storageFull, message: "token family limit reached (\(limits.tokenFamilies))")
     }
     let others = familiesOfSubject[family.subject] ?? []
     if others.count >= HubLimits.tokenFamiliesPerSubject,

@@ -85,7 +85,7 @@ struct DriverListings {
     guard count < limits.driverLists else {
       counters.count(full: .driverLists)
       throw ErrorReply(
-        code: .rateLimited, message: "this hub puts \(limits.driverLists) lists of drivers together already",
+        code: .rateLimited, message: "too many driver lists are being built (\(limits.driverLists))",
         retryAfter: 1)
     }
     listings.append(DriverListing(query, for: session))

@@ -19,7 +19,7 @@ enum FenceWords {
       return ("Fence left", "Driver \(driver) has left \(name).")
     case .fenceDwell: return ("Long stay", "Driver \(driver) has stayed in \(name) for \(stay(notice)).")
     case .hazard: return ("Hazard", "\(name): drive with care.")
-    case .speeding: return ("Too fast", "\(speed(notice.speed)), where \(speed(notice.speedLimit)) are allowed.")
+    case .speeding: return ("Too fast", "\(speed(notice.speed)), where \(speed(notice.speedLimit)) is allowed.")
     case .driverArriving, .driverArrived, .offRoute, .driverOffline, .driverOnline, .message, .unserved:
       return (name, name)
     }

@@ -124,7 +124,7 @@ struct Fences: ~Copyable {
     let old = known.map { table[$0].fence.positionCount } ?? 0
     if known == nil, count >= limits.fences {
       counters.count(full: .fences)
-      return "this hub has \(limits.fences) fences, as many as it may"
+      return "fence limit reached (\(limits.fences))"
     }
     if table.positions - old + fence.positionCount > limits.fencePositions {
       counters.count(full: .fencePositions)
@@ -132,11 +132,11 @@ struct Fences: ~Copyable {
     }
     if known == nil, fence.isRoaming, table.roaming.count >= limits.roamingFences {
       counters.count(full: .roamingFences)
-      return "this hub has \(limits.roamingFences) roaming fences, as many as it may"
+      return "roaming fence limit reached (\(limits.roamingFences))"
     }
     guard table.index.hasRoom(covering, perCell: limits.fencesPerCell, besides: known) else {
       counters.count(.fencesPerCell)
-      return "\(limits.fencesPerCell) fences, as many as there may be, are in one place already"
+      return "at most \(limits.fencesPerCell) fences may overlap in one cell"
     }
     return nil
   }

@@ -190,7 +190,7 @@ extension Notification {
     self.init(
       kind: isOnline ? .driverOnline : .driverOffline, title: isOnline ? "Driver online" : "Driver offline",
       body: isOnline
-        ? "The driver's positions are coming again." : "No position has come from the driver for a while.",
+        ? "The driver's positions are coming again." : "No position received from the driver for a while.",
       driverID: driver, sequence: sequence)
   }
 }

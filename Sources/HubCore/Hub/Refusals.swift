@@ -39,6 +39,6 @@ extension HubCounters {
   /// Counts and refuses a subscription that resumes, where too many wait.
   mutating func refuseResume() -> ErrorReply {
     count(full: .waitingResumes)
-    return ErrorReply(code: .rateLimited, message: "too many subscribers come back at once", retryAfter: 2)
+    return ErrorReply(code: .rateLimited, message: "too many subscribers are returning at once", retryAfter: 2)
   }
 }

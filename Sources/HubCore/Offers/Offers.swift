@@ -79,7 +79,7 @@ struct Offers: ~Copyable {
     }
     guard openCount < request.role.share(of: limits.offers) else {
       counters.count(full: .offers)
-      throw ErrorReply(code: .storageFull, message: "this hub makes offers of no more trips", retryAfter: 60)
+      throw ErrorReply(code: .storageFull, message: "too many trips are being offered", retryAfter: 60)
     }
   }
 

@@ -171,7 +171,7 @@ struct Trips: ~Copyable {
     }
     if target == .requested, slab[trip].isRepeated(by: input) { return .unchanged(showing: slab[trip].state) }
     guard status.allows(target) else {
-      throw ErrorReply(invalidIn: status, "no move leads from \(status.name) to \(target.name)")
+      throw ErrorReply(invalidIn: status, "a trip cannot go from \(status.name) to \(target.name)")
     }
     let isUnclaimed = slab[trip].driverID == nil
     guard target != .accepted || !isUnclaimed || input.actor.role == .driver else {
@@ -322,7 +322,7 @@ struct Trips: ~Copyable {
     guard listings.count < limits.tripLists else {
       counters.count(full: .tripLists)
       throw ErrorReply(
-        code: .rateLimited, message: "this hub puts \(limits.tripLists) lists of trips together already", retryAfter: 1)
+        code: .rateLimited, message: "too many trip lists are being built (\(limits.tripLists))", retryAfter: 1)
     }
     listings.append(TripListing(query, for: session, replyTo: replyTo))
   }

@@ -123,7 +123,7 @@ extension JSONTape {
     }
     let body = members(of: 0)
     if let named = try identifier(body, .tripId, bytes), named != id {
-      throw ValidationError(.tripId, "expected the id of the path, or nothing")
+      throw ValidationError(.tripId, "must match the path, or be omitted")
     }
     return try changes(body, bytes, of: id)
   }

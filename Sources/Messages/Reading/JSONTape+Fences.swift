@@ -9,7 +9,7 @@ extension JSONTape {
     let body = members(of: 0)
     let kind: Fence.Kind = try keyword(body, .kind, bytes, "expected area, hazard or roaming") ?? .area
     if let own = try identifier(body, .fenceId, bytes), own != id {
-      throw ValidationError(.fenceId, "expected the id that the path has, or none")
+      throw ValidationError(.fenceId, "must match the path, or be omitted")
     }
     let shape: Fence.Shape =
       switch kind {
@@ -26,7 +26,8 @@ extension JSONTape {
       throw ValidationError(.dwell, "expected 1 to 86,400 seconds")
     }
     if kind == .roaming, fence.dwell != nil || fence.speedLimit != nil {
-      throw ValidationError(fence.dwell != nil ? .dwell : .speedLimit, "a roaming fence is no place: it has none")
+      throw ValidationError(
+        fence.dwell != nil ? .dwell : .speedLimit, "a roaming fence cannot have dwell or speedLimit")
     }
     if let limit = fence.speedLimit {
       guard Fence.speedLimits.contains(limit) else {
@@ -66,7 +67,7 @@ extension JSONTape {
       switch error {
       case .path(.tooManyPositions): throw ValidationError(.tooLarge, .route, "expected up to 1,000 places")
       case .path(.tooFewPositions): throw ValidationError(.route, "expected two different places or more")
-      case .path(.tooLong): throw ValidationError(.route, "expected a way that goes once round the Earth at most")
+      case .path(.tooLong): throw ValidationError(.route, "expected a route no longer than the Earth's circumference")
       case .width: throw ValidationError(.width, "expected more than 0 and up to 20,000 metres")
       }
     }
@@ -74,7 +75,7 @@ extension JSONTape {
 
   private func roaming(_ body: JSONMembers, _ bytes: Span<UInt8>) throws(ValidationError) -> Fence.Shape {
     for key in [JSONKey.circle, .polygon, .corridor] where present(body, key) != nil {
-      throw ValidationError(key, "a roaming fence is no place: expected distance, and perhaps drivers and others")
+      throw ValidationError(key, "a roaming fence has no area: expected distance, and optionally drivers and others")
     }
     let meters = try required(number(body, .distance), .distance)
     guard meters > 0, meters <= Fence.maximumRoamingMeters else {

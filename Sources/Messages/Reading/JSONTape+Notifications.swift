@@ -33,7 +33,7 @@ extension JSONTape {
   ) throws(ValidationError) -> String {
     let text = try required(string(body, key, bytes), key)
     guard !text.isEmpty else { throw ValidationError(key, "expected a text that is not empty") }
-    guard text.utf8.count <= limit else { throw ValidationError(.tooLarge, key, "is longer than this text may be") }
+    guard text.utf8.count <= limit else { throw ValidationError(.tooLarge, key, "is too long") }
     return text
   }
 

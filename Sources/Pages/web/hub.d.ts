@@ -85,7 +85,7 @@ export interface Position extends Place {
   status?: DriverStatus;
   heading?: number;
   speed?: number;
-  /** The radius that holds the truth with 68 %. */
+  /** The radius that contains the true position with 68 % probability. */
   accuracy: number;
   confidence: 'high' | 'medium' | 'low';
   /** Of the fix, by the driver's clock. */
