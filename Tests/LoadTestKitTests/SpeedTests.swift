@@ -81,7 +81,7 @@ import Testing
     let runs = [(SpeedLoad.fewIdle, 2000.0, 10e6), (.idle, 10_000, 12e6)].map { load, connections, bytes in
       run(load, user: 0, system: 0, [.connections: connections, .residentBytes: bytes, .cpuPerConnection: 30])
     }
-    #expect(try row(runs, "one idle connection more").value == 250)
+    #expect(try row(runs, "each additional idle connection").value == 250)
     #expect(
       try row([run(.unpacedFastTrip, user: 1, system: 1)], "20,000/s without pauses: p50").verdict == "target missed")
     #expect(try row(runs, "accept and upgrade").verdict == "met")

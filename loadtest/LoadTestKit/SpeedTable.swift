@@ -153,10 +153,13 @@ package struct SpeedTable {
     }
     let accept = median(.idle, .cpuPerConnection)
     return [
-      row("resident memory of one idle connection more", .fewIdle, .idle, threshold: 200, target: 128),
-      row("resident memory of one rider more who follows a trip", .fewRiders, .riders, threshold: 512, target: 256),
+      row("resident memory of each additional idle connection", .fewIdle, .idle, threshold: 200, target: 128),
       row(
-        "resident memory of one session more, of drivers who send for a trip and their riders", .fewPairs, .pairs,
+        "resident memory of each additional rider who follows a trip", .fewRiders, .riders, threshold: 512,
+        target: 256),
+      row(
+        "resident memory of each additional session, of drivers who send for a trip and their riders", .fewPairs,
+        .pairs,
         underLoad: true,
         threshold: 1000, target: 600),
       Row(
