@@ -1,33 +1,62 @@
-// The ledger's entries of this hub: its trips and drivers are claimed there, so that other hubs find them. A claim with
-// an unknown outcome is repeated; so are all after an outage of the ledger, to restore what it may have forgotten.
+// The ledger's entries of this hub: its trips and drivers are claimed there, so that other hubs find them. All are
+// claimed again after an outage of the ledger, to restore what it may have forgotten.
+//
+//     phase      its next question               the next phase
+//     unclaimed  a claim, if nobody has it       by the answer claimed, or none where another hub has it
+//     toSeize    a claim, whichever hub has it   when it is asked: seizing
+//     seizing    that claim, with its number     by the answer claimed or none
+//     claimed    a claim, now and then           by the answer claimed or none; if it is not asked, none when another
+//                                                hub says that it has seized the driver
+//     released   a release                       by the answer none
+//
+// `own` leads from none and released to unclaimed, and for a driver's new session from any phase to toSeize, where an
+// answer to an earlier claim changes nothing; `disown` from any to released. Where an answer is lost the phase stays,
+// and the question is put again with the next renewal. At most one about an entry is at the ledger.
 import HubBackplane
 import HubBytes
 import HubCore
 public import HubMessages
 
 struct Claims {
+  /// How far the claim of an entry is: see the head of this file.
+  enum Phase {
+    case unclaimed, claimed, released
+    /// `isClaimed`: until then it is this hub's.
+    case toSeize(isClaimed: Bool)
+    /// By the number of the attempt the ledger carries it out once, however often it is asked.
+    case seizing(attempt: UInt64)
+  }
+
   struct Owned {
+    var phase: Phase
+    /// The ledger is asked about it.
+    var isAsked = false
+    /// An answer to a claim was lost: whose it was before, and who waits for it, may never be known.
+    var hasLostAnswer = false
     /// Of a driver's newest session, as the ledger counts; 0 for trips.
     var generation: UInt64 = 0
-    var isClaimed = false
-    /// The next claim takes it from its owner.
-    var takes: Bool
-    /// How often the driver has come here.
-    var arrival: UInt16 = 0
-    var isUnderWay = false
-    /// The number of the claim that takes it and has no answer; 0 where there is none.
-    var attempt: UInt64 = 0
-    /// A claim that took it has no answer: its owner before may never be known.
-    var isDoubtful = false
     /// The newest claim of another hub.
     var replacedBy: UInt64 = 0
-    /// This hub has released it; the ledger has to forget it.
-    var isReleased = false
+    /// How often the driver has come here.
+    var arrival: UInt16
     /// It is in `queue`, or in `deferred`.
     var isQueued = false
     var isDeferred = false
     /// The order in which it came, among all ever owned.
     let number: UInt64
+
+    /// For the ledger it is this hub's, as far as is known.
+    var isClaimed: Bool {
+      switch phase {
+      case .claimed, .toSeize(isClaimed: true): true
+      case .unclaimed, .toSeize(isClaimed: false), .seizing, .released: false
+      }
+    }
+
+    /// A session has begun here, and no claim has been made for it.
+    var isToSeize: Bool { if case .toSeize = phase { true } else { false } }
+    var attempt: UInt64? { if case .seizing(let attempt) = phase { attempt } else { nil } }
+    var isReleased: Bool { if case .released = phase { true } else { false } }
   }
 
   /// All of it, and how much is to be claimed for the first time or to be released.
@@ -60,15 +89,15 @@ struct Claims {
   private var deferred: [Channel] = []
   /// To be claimed again, a few at a time, the last first: drivers that may be another hub's, and behind them all that
   /// was claimed long ago.
-  private var doubted: [Channel] = []
-  private var aged: [Channel] = []
+  private var toRecheck: [Channel] = []
+  private var toRefresh: [Channel] = []
   private var checksAt = Int64.min
   private var lastNumber: UInt64 = 0
   private var lastAttempt: UInt64 = 0
   /// A hub may have claimed a driver of this one without its noticing.
   var checksHomes = false
   /// A driver has come here from wherever it was, since this hub started.
-  private(set) var hasTaken = false
+  private(set) var hasSeized = false
   /// When that was last checked, and everything claimed again (uptime, ns).
   private var homesCheckedAt = Int64.min / 2
   private var claimedAllAt: Int64
@@ -128,14 +157,14 @@ struct Claims {
     if queue.count > 2 * owned.count + 1024 { queue = inOrder { $1.isQueued } }
   }
 
-  mutating func own(_ channel: Channel, takes: Bool, arrival: UInt16 = 0) {
+  /// A trip or driver is here. `seizes`: even if another hub has the driver, which then loses it.
+  mutating func own(_ channel: Channel, seizes: Bool, arrival: UInt16 = 0) {
     if owned[channel] == nil { lastNumber += 1 }
-    var known = owned[channel] ?? Owned(takes: takes, number: lastNumber)
-    if owned[channel] == nil || known.isReleased { known.arrival = arrival }
-    if known.isReleased {
-      (known.isReleased, known.generation, known.isClaimed, known.takes) = (false, 0, false, takes)
+    var known = owned[channel] ?? Owned(phase: .unclaimed, arrival: arrival, number: lastNumber)
+    if known.isReleased { (known.phase, known.generation, known.arrival) = (.unclaimed, 0, arrival) }
+    if seizes {
+      (known.phase, known.arrival, hasSeized) = (.toSeize(isClaimed: known.isClaimed), arrival, true)
     }
-    if takes { (known.takes, known.attempt, known.arrival, hasTaken) = (true, 0, arrival, true) }
     owned[channel] = known
     enqueue(channel)
   }
@@ -143,8 +172,7 @@ struct Claims {
   mutating func disown(_ channel: Channel) {
     guard let known = owned[channel], !known.isReleased else { return }
     guard owned.releasedCount < context.limits.releases else { return remove(channel) }
-    owned[channel]?.isReleased = true
-    owned[channel]?.takes = false
+    owned[channel]?.phase = .released
     enqueue(channel)
   }
 
@@ -158,97 +186,86 @@ struct Claims {
     for _ in 0..<context.limits.claimsPerTurn {
       guard let channel = queue.popLast() else { return }
       owned[channel]?.isQueued = false
-      guard let known = owned[channel], !known.isUnderWay, let key = channel.ledgerKey else { continue }
-      owned[channel]?.isUnderWay = true
-      if known.isReleased {
-        context.questions.append((.release(key: key, by: context.identity.name), .release(channel)))
-        continue
-      }
-      let question = LedgerQuestion.claim(
-        key: key, by: context.identity.name, known: known.generation, takes: known.takes,
-        attempt: known.takes ? attempt(at: channel) : 0)
-      context.questions.append((question, .claim(channel)))
+      guard var known = owned[channel], !known.isAsked, let key = channel.ledgerKey else { continue }
+      known.isAsked = true
+      if known.isToSeize { known.phase = .seizing(attempt: nextAttempt()) }
+      owned[channel] = known
+      let (name, attempt) = (context.identity.name, known.attempt)
+      let claim = LedgerQuestion.claim(
+        key: key, by: name, known: known.generation, takes: attempt != nil, attempt: attempt ?? 0)
+      context.questions.append(
+        known.isReleased ? (.release(key: key, by: name), .release(channel)) : (claim, .claim(channel)))
     }
   }
 
-  /// The number of the claim that takes a driver: of all of this hub its own.
-  private mutating func attempt(at channel: Channel) -> UInt64 {
-    guard var known = owned[channel] else { preconditionFailure("it is owned") }
-    if known.attempt == 0 {
-      lastAttempt &+= 1
-      known.attempt = context.incarnation << 24 | lastAttempt & 0xFF_FFFF
-    }
-    (known.takes, known.isClaimed) = (false, false)
-    owned[channel] = known
-    return known.attempt
+  /// The number of a claim that seizes a driver: of all of this hub its own.
+  private mutating func nextAttempt() -> UInt64 {
+    lastAttempt &+= 1
+    return context.incarnation << 24 | lastAttempt & 0xFF_FFFF
   }
 
   /// Claims old entries again, so that the ledger does not forget them, and drivers that another hub may have claimed
   /// unnoticed, which the ledger's answer shows. A few at a time, since all hubs may do so at once.
   private mutating func claimAnew() {
     let (now, limits) = (context.now.uptime, context.limits)
-    if aged.isEmpty, now - claimedAllAt >= limits.ownerTime {
+    if toRefresh.isEmpty, now - claimedAllAt >= limits.ownerTime {
       claimedAllAt = now
-      aged = inOrder { $1.isClaimed }
+      toRefresh = inOrder { $1.isClaimed }
     }
-    if doubted.isEmpty, checksHomes, now - homesCheckedAt >= limits.homesTime {
+    if toRecheck.isEmpty, checksHomes, now - homesCheckedAt >= limits.homesTime {
       (checksHomes, homesCheckedAt) = (false, now)
-      doubted = inOrder { $0.isTaken && $1.isClaimed }
+      toRecheck = inOrder { $0.isSeizable && $1.isClaimed }
     }
-    guard !doubted.isEmpty || !aged.isEmpty, now >= checksAt else { return }
+    guard !toRecheck.isEmpty || !toRefresh.isEmpty, now >= checksAt else { return }
     checksAt = now + limits.checkTime
-    let first = doubted.takeLast(limits.checksAtOnce)
-    let part = first + aged.takeLast(limits.checksAtOnce - first.count)
+    let first = Array(toRecheck.suffix(limits.checksAtOnce))
+    let part = first + toRefresh.suffix(limits.checksAtOnce - first.count)
+    toRecheck.removeLast(first.count)
+    toRefresh.removeLast(part.count - first.count)
     for channel in part where owned[channel]?.isClaimed == true { enqueue(channel) }
   }
 
   mutating func take(claimed answer: LedgerAnswer, _ channel: Channel) {
     guard var known = owned[channel] else { return }
-    known.isUnderWay = false
+    known.isAsked = false
     owned[channel] = known
     if known.isReleased { enqueue(channel) }
     switch answer {
+    case .claimed where known.isReleased, .incarnation, .renewed, .superseded, .done, .members, .owner: break
     case .claimed(let generation, let before, let waiting):
-      let isDoubtful = known.isDoubtful
-      if known.isReleased { return }
-      (known.generation, known.isClaimed, known.isDoubtful) = (generation, true, false)
-      known.attempt = 0
-      owned[channel] = known
-      notifyReplaced(channel, generation, before, isDoubtful: isDoubtful)
-      for index in hubs(waiting, before, isDoubtful) {
+      notifyReplaced(channel, generation, before, notifiesAll: known.hasLostAnswer)
+      for index in hubs(waiting, before, notifiesAll: known.hasLostAnswer) {
         context.peers[index].append(.begun) { $0.append(channel, at: context.time) }
       }
-      if known.takes {
+      (known.generation, known.hasLostAnswer) = (generation, false)
+      known.phase = known.isToSeize ? .toSeize(isClaimed: true) : .claimed
+      owned[channel] = known
+      if known.isToSeize {
         enqueue(channel)  // a session has begun here since that was asked
       } else if known.replacedBy > generation {
         lose(channel)
       }
     case .held where known.isReleased: remove(channel)
     case .held(let owner, let generation):
-      // Nobody notified a third hub of what this one took from it meanwhile.
-      notifyReplaced(channel, generation, nil, isDoubtful: known.isDoubtful)
-      lost(channel, to: owner, known)
+      // Nobody notified a third hub of what this one seized meanwhile.
+      notifyReplaced(channel, generation, nil, notifiesAll: known.hasLostAnswer)
+      handleHeld(channel, by: owner, known)
     case .unknown, .refused:
-      // Only the ledger knows whether it was carried out, by the number of the attempt.
-      if !known.isReleased {
-        known.takes = known.takes || known.attempt > 0
-        if !known.isClaimed { known.isDoubtful = true }
-        owned[channel] = known
-      }
+      // Only the ledger knows whether it was carried out.
+      if !known.isReleased, !known.isClaimed { owned[channel]?.hasLostAnswer = true }
       putOff(channel)
-    case .incarnation, .renewed, .superseded, .done, .members, .owner: break
     }
   }
 
   /// Another hub says that it has it: the ledger is asked whose it is. While a claim is to be made, its answer decides.
   mutating func check(_ channel: Channel) {
-    guard let known = owned[channel], known.isClaimed, !known.takes, !known.isReleased else { return }
-    if known.isUnderWay { putOff(channel) } else { enqueue(channel) }
+    guard let known = owned[channel], case .claimed = known.phase else { return }
+    if known.isAsked { putOff(channel) } else { enqueue(channel) }
   }
 
   /// The ledger has forgotten it, or has not answered.
   mutating func take(released answer: LedgerAnswer, _ channel: Channel) {
-    owned[channel]?.isUnderWay = false
+    owned[channel]?.isAsked = false
     guard owned[channel]?.isReleased == true else { return enqueue(channel) }  // it is here again
     switch answer {
     case .unknown, .refused: putOff(channel)
@@ -258,19 +275,20 @@ struct Claims {
 
   /// The hubs to notify that it is here: those that wait for it; and all, where its owner before cannot say so, or an
   /// answer that named the waiting hubs may have been lost.
-  private func hubs(_ waiting: [String], _ before: String?, _ isDoubtful: Bool) -> [Int] {
-    var tellsAll = isDoubtful
-    if !isDoubtful, let before, before != context.identity.name {
-      tellsAll = context.member(before).map { context.peers[$0].isSilent } ?? true
+  private func hubs(_ waiting: [String], _ before: String?, notifiesAll: Bool) -> [Int] {
+    var notifiesAll = notifiesAll
+    if !notifiesAll, let before, before != context.identity.name {
+      notifiesAll = context.member(before).map { context.peers[$0].isSilent } ?? true
     }
     return context.peers.indices.filter {
-      context.peers[$0].isMember && (tellsAll || waiting.contains(context.peers[$0].name))
+      context.peers[$0].isMember && (notifiesAll || waiting.contains(context.peers[$0].name))
     }
   }
 
-  private mutating func lost(_ channel: Channel, to owner: String, _ known: Owned) {
+  /// For the ledger it is another hub's.
+  private mutating func handleHeld(_ channel: Channel, by owner: String, _ known: Owned) {
     switch channel {
-    case .driver where known.takes: enqueue(channel)  // a session has begun here since that was asked
+    case .driver where known.isToSeize: enqueue(channel)  // a session has begun here since that was asked
     case .driver: lose(channel)
     case .trip, .fence, .area, .nearby, .box, .counts, .countsBlock, .fleet, .trips, .raw, .stats:
       remove(channel)
@@ -294,13 +312,13 @@ struct Claims {
   }
 
   /// Notifies the driver's former hub that it has moved; all hubs, if any may be the former one.
-  private func notifyReplaced(_ channel: Channel, _ generation: UInt64, _ before: String?, isDoubtful: Bool) {
+  private func notifyReplaced(_ channel: Channel, _ generation: UInt64, _ before: String?, notifiesAll: Bool) {
     guard case .driver(let id) = channel else { return }
     func write(_ bytes: inout ByteBuffer) {
       bytes.append(varint: generation)
       bytes.append(utf8Run: id.description)
     }
-    if isDoubtful {
+    if notifiesAll {
       // Not repeated: a hub that misses it asks the ledger.
       for peer in context.peers where peer.incarnation > 0 { peer.append(.replaced, write) }
     } else if let before, before != context.identity.name, ClusterIdentity.isName(before),
@@ -323,9 +341,7 @@ struct Claims {
     }
     owned[channel]?.replacedBy = max(known.replacedBy, generation)
     // While a claim is under way or to be made, its answer decides.
-    if known.isClaimed, !known.isReleased, !known.isUnderWay, !known.takes, generation > known.generation {
-      lose(channel)
-    }
+    if case .claimed = known.phase, !known.isAsked, generation > known.generation { lose(channel) }
   }
 }
 
@@ -339,15 +355,6 @@ extension Channel {
     }
   }
 
-  /// Whether its owner may change at any moment.
-  fileprivate var isTaken: Bool { if case .driver = self { true } else { false } }
-}
-
-extension Array {
-  /// Removes as many elements from the end, or all. Gives them.
-  fileprivate mutating func takeLast(_ count: Int) -> [Element] {
-    let part = Array(suffix(count))
-    removeLast(part.count)
-    return part
-  }
+  /// Whether another hub may seize it at any moment.
+  fileprivate var isSeizable: Bool { if case .driver = self { true } else { false } }
 }

@@ -117,7 +117,7 @@ extension ClusterNode {
     case .released: interest.unfollow(try reader.channel(), by: index)
     case .restart:
       // What it sent before it had heard of this process is lost, and drivers may have come here and gone by then.
-      if peer.hasRestarted || !peer.hasEverRestarted && claims.hasTaken { claims.checksHomes = true }
+      if peer.hasRestarted || !peer.hasEverRestarted && claims.hasSeized { claims.checksHomes = true }
       (peer.hasRestarted, peer.hasEverRestarted) = (true, true)
       following.checksWaiting = true
       releaseInterest(of: index)
@@ -309,7 +309,7 @@ extension ClusterNode {
     case .owned(.trips, _, _): trips.begin()
     case .owned(let channel, let takes, let arrival):
       following.begin(channel)
-      claims.own(channel, takes: takes, arrival: arrival)
+      claims.own(channel, seizes: takes, arrival: arrival)
     case .released(let channel): claims.disown(channel)
     case .tripRefused(let trip): release("i:\(trip)")
     case .tokensRefused(let word): release("k:\(word)")

@@ -43,5 +43,5 @@ without "the numbers of frames" Sources/Cluster/ClusterNode+Frames.swift \
   'case .gap(let missed): noteGap(index, lane, missed)' 'case .gap: break'
 without "the MAC of frames" Sources/Cluster/FrameKeys.swift '$0 | ($1.0 ^ $1.1) } == 0 }' '$0 | ($1.0 ^ $1.1) } >= 0 }'
 without "the generations of claims" Sources/Cluster/Claims.swift \
-  '!known.takes, generation > known.generation {' '!known.takes {'
+  '!known.isAsked, generation > known.generation {' '!known.isAsked {'
 swift build --build-tests >.build/without-checks.log 2>&1 || { tail -20 .build/without-checks.log; exit 2; }

@@ -273,11 +273,11 @@ private final class Phones {
     let world = ClusterWorld(["a", "b"])
     let channel = Channel.driver(id("d1"))
     for steps in 0..<4 {
-      world["a"].node.node.claims.own(channel, takes: true)
+      world["a"].node.node.claims.own(channel, seizes: true)
       for _ in 0..<steps { world.step() }
       world["a"].node.node.claims.disown(channel)
       for _ in 0..<3 - steps { world.step() }
-      world["a"].node.node.claims.own(channel, takes: true)
+      world["a"].node.node.claims.own(channel, seizes: true)
       world.run(seconds: 0.5)
       #expect(world.engine.owner(of: "d:d1") == "a", "after \(steps) steps")
       world["a"].node.node.claims.disown(channel)
