@@ -24,10 +24,8 @@ final class ClusterContext {
     case locate(Channel)
     /// Whether somebody has what sessions wait for.
     case waiting(Channel)
-    /// For a request about a trip: which hub has the trip, or its driver.
-    case owner(for: UInt64, isOfDriver: Bool)
-    /// Which hub begins a trip.
-    case beginning(of: UInt64, at: String)
+    /// For a request for a trip or driver: which hub it is for.
+    case request(UInt64, RequestStage)
     /// Which hub makes the tokens of a key.
     case tokens(of: UInt64)
     case nothing

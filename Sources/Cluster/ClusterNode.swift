@@ -386,9 +386,7 @@ public struct ClusterNode: ~Copyable {
     case .disclaim(let channel): following.check(channel)
     case .locate(let channel): following.take(located: answer, channel)
     case .waiting(let channel): following.take(waiting: answer, channel)
-    case .owner(let token, let isOfDriver):
-      forwarding.take(owner: answer, of: token, isOfDriver: isOfDriver)
-    case .beginning(let token, let name): forwarding.take(beginning: answer, of: token, at: name)
+    case .request(let token, let stage): forwarding.handle(answer: answer, to: stage, of: token)
     case .tokens(let token): familyQuestions.take(claim: answer, of: token)
     }
   }

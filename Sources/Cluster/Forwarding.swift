@@ -1,9 +1,11 @@
 // Requests for a trip that is not here, or for a driver: each goes to the hub that has it, and the answer comes back.
 //
-//     ledger: where is the trip? ──another hub──→ sent there ──answer→ the session has it
-//         │ nowhere
-//         ├ `requested`: it begins at the hub of the driver that it is for, if that is another's, and else here: the
-//         │   first claim of the beginning decides, so that a request at two hubs at once begins one trip
+//     locatingReceiver: which hub has the trip? ──another hub──→ sent there ──answer→ the session has it
+//         │ none
+//         ├ `requested` for a driver ─→ locatingDriver: which hub has the driver? The trip begins there, or else here
+//         ├ `requested` for nobody: it begins here
+//         │     └─→ claimingStart: both are claimed for that hub, and the first claim decides, so that a request at two
+//         │         hubs at once begins one trip
 //         └ in every other case it is handled here
 //
 // So a trip that a back end requests for a driver lives at the driver's hub, where its fixes come, whichever hub was
@@ -17,6 +19,16 @@ import HubBytes
 import HubCore
 import HubMessages
 
+/// What the ledger is asked for a request, one after the other.
+enum RequestStage: Equatable {
+  /// Which hub has its trip or driver.
+  case locatingReceiver
+  /// No hub has the trip: which one has its driver.
+  case locatingDriver(Identifier)
+  /// No hub has the trip: claimed for the one that is to begin it. (That one claims the trip itself.)
+  case claimingStart(of: Identifier, at: String)
+}
+
 /// The unanswered requests.
 struct Forwarding {
   struct Pending {
@@ -25,6 +37,19 @@ struct Forwarding {
     var peer: Int?
     /// When it was its turn (uptime, ns).
     var began: Int64?
+  }
+
+  /// What an answer of the ledger leads to.
+  private enum Step {
+    case ask(RequestStage)
+    case send(to: Int)
+    /// All requests for its trip or driver are handled here.
+    case handleAllHere(takesDriver: Bool = false)
+    /// It alone is: it may begin the trip, which is claimed before the next request goes.
+    case handleFirstHere
+    case refuse
+    /// The ledger is asked again in time, or once the other hubs are known.
+    case wait
   }
 
   private(set) var pending = PendingQuestions<Pending>()
@@ -44,21 +69,6 @@ struct Forwarding {
     return queues[request.receiver]?.count == 1 ? token : nil
   }
 
-  /// Repeats the request; false at the limit of attempts.
-  mutating func repeats(_ token: UInt64, atMost attempts: Int) -> Bool {
-    pending[token]?.peer = nil
-    return pending.repeats(token, atMost: attempts)
-  }
-
-  /// A request is done. Gives it, and the token of the next one, which can go.
-  private mutating func remove(_ token: UInt64) -> (request: TripRequest, next: UInt64?)? {
-    guard let request = pending.finish(token)?.request else { return nil }
-    fixes -= request.fixCount
-    queues[request.receiver]?.removeAll { $0 == token }
-    if queues[request.receiver]?.isEmpty == true { queues[request.receiver] = nil }
-    return (request, queues[request.receiver]?.first)
-  }
-
   /// All requests for a trip or a driver are done. Gives them in their order.
   mutating func finishAll(for receiver: Channel) -> [TripRequest] {
     let requests = (queues.removeValue(forKey: receiver) ?? []).compactMap { pending.finish($0)?.request }
@@ -70,7 +80,7 @@ struct Forwarding {
 extension Forwarding {
   /// A session here asks for something that only the hub of a trip can do.
   mutating func forward(_ request: TripRequest) {
-    if context.isAlone { return context.inputs.append(.cluster(.tripRequestHere(request))) }
+    if context.isAlone { return handleHere(request) }
     // A phone's message without a position: there is nothing to forward.
     if case .batch(let input, _) = request, input.batch.fixes.isEmpty {
       let none = Ack.Batch(accepted: 0, duplicates: 0, rejected: [])
@@ -81,7 +91,7 @@ extension Forwarding {
     guard pending.count < (request.fixCount > 0 ? limits.pending / 2 : limits.pending),
       fixes + request.fixCount <= limits.pendingFixes, hasRoom(behind: queues[request.receiver] ?? [], request.actor)
     else { return refuse(request, .overloaded) }
-    if let token = insert(request) { begin(token, request.receiver) }
+    if let token = insert(request) { begin(token) }
   }
 
   /// Whether the queue of a trip or driver takes another request of `actor`'s. Whether a rider or driver has any right
@@ -93,77 +103,82 @@ extension Forwarding {
     return queue.count { pending[$0]?.request.actor == actor } < limits.pendingPerSender
   }
 
-  private mutating func begin(_ token: UInt64, _ receiver: Channel) {
+  private mutating func begin(_ token: UInt64) {
     pending.wait(token, until: context.now.uptime + context.limits.answerTime)
     if pending[token]?.began == nil { pending[token]?.began = context.now.uptime }
-    look(for: receiver, token)
+    ask(.locatingReceiver, for: token)
   }
 
   /// The other hubs are known now: sends postponed requests.
   mutating func membersAreKnown() {
-    for token in queues.values.compactMap(\.first).sorted() {
-      if let asked = pending[token], asked.peer == nil { look(for: asked.request.receiver, token) }
+    for token in queues.values.compactMap(\.first).sorted() where pending[token]?.peer == nil {
+      ask(.locatingReceiver, for: token)
     }
   }
 
-  private mutating func look(for channel: Channel, _ token: UInt64) {
-    guard let key = channel.ledgerKey else { preconditionFailure("trips and drivers have owners") }
-    let isOfDriver = if case .driver = channel { true } else { false }
-    context.questions.append((.owner(key: key), .owner(for: token, isOfDriver: isOfDriver)))
+  private func ask(_ stage: RequestStage, for token: UInt64) {
+    guard let request = pending[token]?.request else { return }
+    let question: LedgerQuestion? =
+      switch stage {
+      case .locatingReceiver: request.receiver.ledgerKey.map { .owner(key: $0) }
+      case .locatingDriver(let driver): Channel.driver(driver).ledgerKey.map { .owner(key: $0) }
+      case .claimingStart(let trip, let hub): .claim(key: "i:\(trip)", by: hub, known: 0, takes: false)
+      }
+    guard let question else { preconditionFailure("trips and drivers have owners") }
+    context.questions.append((question, .request(token, stage)))
   }
 
-  mutating func take(owner answer: LedgerAnswer, of token: UInt64, isOfDriver: Bool) {
-    guard let asked = pending[token], asked.peer == nil, !isAskedAgain(answer) else { return }
-    if case .owner(let name?) = answer, name != context.identity.name {
-      if let index = context.member(name) {
-        guard isOfDriver, let beginning = asked.request.beginning else { return send(token, to: index) }
-        return claimBeginning(of: beginning.tripID, at: name, token)
-      }
-      if context.isStarting { return }
-      // A phone that posts does not wait for a hub that is gone.
-      if case .batch(var input, let driver) = asked.request, context.phase == .member, context.knowsMembers {
+  mutating func handle(answer: LedgerAnswer, to stage: RequestStage, of token: UInt64) {
+    guard let asked = pending[token], asked.peer == nil else { return }
+    switch nextStep(after: stage, answer, asked.request) {
+    case .ask(let next): ask(next, for: token)
+    case .send(let index): send(token, to: index)
+    case .handleAllHere(let takesDriver):
+      if takesDriver, case .batch(var input, let driver) = asked.request {
         input.takesDriver = true
         pending[token]?.request = .batch(input, of: driver)
-        return handleHere(asked.request)
       }
-      // A driver's hub that is gone does not decide where a trip begins; the trip's own does.
-      if !isOfDriver || asked.request.beginning == nil { return refuse(token, .unreachable) }
+      for request in finishAll(for: asked.request.receiver) { handleHere(request) }
+    case .handleFirstHere: if let request = finish(token) { handleHere(request) }
+    case .refuse: refuse(token, .unreachable)
+    case .wait: break
     }
-    guard case .owner(let owner) = answer, let beginning = asked.request.beginning, isOfDriver || owner == nil else {
-      return answer == .owner(nil) ? handleNowhere(token) : handleHere(asked.request)
+  }
+
+  private func handleHere(_ request: TripRequest) { context.inputs.append(.cluster(.tripRequestHere(request))) }
+
+  /// What follows from an answer of the ledger; it changes nothing.
+  private func nextStep(after stage: RequestStage, _ answer: LedgerAnswer, _ request: TripRequest) -> Step {
+    // A missing answer of a reachable ledger is waited for no longer than a hub's.
+    if answer == .unknown, !context.isAlone { return .wait }
+    let own = context.identity.name
+    switch stage {
+    case .locatingReceiver:
+      guard case .owner(let owner) = answer else { return .handleAllHere() }
+      if let owner { return step(to: owner, for: request) }
+      guard let beginning = request.beginning else { return .handleFirstHere }
+      if let driver = beginning.driverID { return .ask(.locatingDriver(driver)) }
+      return .ask(.claimingStart(of: beginning.tripID, at: own))
+    case .locatingDriver:
+      guard case .owner(let owner) = answer, let trip = request.beginning?.tripID else { return .handleAllHere() }
+      guard let owner, owner != own else { return .ask(.claimingStart(of: trip, at: own)) }
+      if context.member(owner) != nil { return .ask(.claimingStart(of: trip, at: owner)) }
+      // A driver's hub that is gone does not decide where a trip begins.
+      return context.isStarting ? .wait : .ask(.claimingStart(of: trip, at: own))
+    case .claimingStart(_, let hub):
+      if case .held(let other, _) = answer { return step(to: other, for: request) }
+      return step(to: hub, for: request)
     }
-    if !isOfDriver, let driver = beginning.driverID { return look(for: .driver(driver), token) }
-    claimBeginning(of: beginning.tripID, at: context.identity.name, token)
   }
 
-  /// A missing answer of a reachable ledger is waited for no longer than a hub's.
-  private func isAskedAgain(_ answer: LedgerAnswer) -> Bool { answer == .unknown && !context.isAlone }
-
-  /// Claims for a hub that a trip begins there. (The trip itself is claimed by that hub, when it has begun.)
-  private mutating func claimBeginning(of trip: Identifier, at name: String, _ token: UInt64) {
-    context.questions.append(
-      (.claim(key: "i:\(trip)", by: name, known: 0, takes: false), .beginning(of: token, at: name)))
-  }
-
-  mutating func take(beginning answer: LedgerAnswer, of token: UInt64, at hub: String) {
-    guard let asked = pending[token], asked.peer == nil, !isAskedAgain(answer) else { return }
-    var name = hub
-    if case .held(let other, _) = answer { name = other }
-    if name != context.identity.name {
-      if let index = context.member(name) { return send(token, to: index) }
-      if !context.isStarting { refuse(token, .unreachable) }
-      return
-    }
-    handleHere(asked.request)
-  }
-
-  private mutating func handleHere(_ request: TripRequest) {
-    for request in finishAll(for: request.receiver) { context.inputs.append(.cluster(.tripRequestHere(request))) }
-  }
-
-  /// No hub has it. This request may begin it, which has to be claimed first.
-  private mutating func handleNowhere(_ token: UInt64) {
-    if let request = finish(token) { context.inputs.append(.cluster(.tripRequestHere(request))) }
+  /// A request is for the hub of that name.
+  private func step(to name: String, for request: TripRequest) -> Step {
+    if name == context.identity.name { return .handleAllHere() }
+    if let index = context.member(name) { return .send(to: index) }
+    if context.isStarting { return .wait }
+    // A phone that posts does not wait for a hub that is gone.
+    guard case .batch = request, context.phase == .member, context.knowsMembers else { return .refuse }
+    return .handleAllHere(takesDriver: true)
   }
 
   private mutating func send(_ token: UInt64, to index: Int) {
@@ -218,16 +233,20 @@ extension Forwarding {
 
   /// A request is done, and the next of its trip can go.
   private mutating func finish(_ token: UInt64) -> TripRequest? {
-    guard let (request, next) = remove(token) else { return nil }
-    if let next { begin(next, request.receiver) }
+    guard let request = pending.finish(token)?.request else { return nil }
+    fixes -= request.fixCount
+    queues[request.receiver]?.removeAll { $0 == token }
+    if queues[request.receiver]?.isEmpty == true { queues[request.receiver] = nil }
+    if let next = queues[request.receiver]?.first { begin(next) }
     return request
   }
 
   mutating func retry() {
     while let token = pending.nextOverdue(now: context.now.uptime) {
       guard let receiver = pending[token]?.request.receiver else { continue }
-      if repeats(token, atMost: context.limits.attempts) {
-        begin(token, receiver)
+      pending[token]?.peer = nil
+      if pending.repeats(token, atMost: context.limits.attempts) {
+        begin(token)
       } else {
         // Those behind it would each wait as long for the same hub, one after the other.
         for request in finishAll(for: receiver) { refuse(request, .unreachable) }
