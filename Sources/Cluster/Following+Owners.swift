@@ -4,58 +4,73 @@ import HubCore
 import HubMessages
 
 extension Following {
+  /// What an owner has answered: a session that wants the channel; whether a holder's share still holds; this hub,
+  /// which follows the channel and asks without a token; or what was asked twice, once more.
+  private enum Question { case session, share, resumption, answered }
+
+  private func question(of token: UInt64) -> Question {
+    if token == 0 { return .resumption }
+    return pending[token] == nil ? .answered : isOfSession(token) ? .session : .share
+  }
+
+  /// Whether a session waits for an answer, and not only this hub.
+  func isOfSession(_ token: UInt64) -> Bool { pending[token]?.session != .nobody }
+
   mutating func take(owner found: OwnerAnswer, from index: Int) {
-    let token = found.token
-    var answer = found.answer
-    let channel = answer.channel
+    let (token, channel) = (found.token, found.answer.channel)
     guard let follow = follows[channel], follow.peer == index else { return context.release(channel, at: index) }
-    guard token == 0 || pending[token] != nil else { return takeSecond(answer, of: follow, index) }
-    // A share that still holds.
-    if pending[token]?.session == .nobody {
+    switch question(of: token) {
+    case .session: admitSession(found, follow, index)
+    case .share:  // it still holds
       _ = takePending(token)
-      return dropUnused(channel)
+      dropUnused(channel)
+    case .resumption: continueChannel(found, follow, index)
+    case .answered: compareSecond(found.answer, of: follow, index)
     }
-    let known = follow.isFollowed ? follow.point : nil
-    let point = ResumePoint(since: answer.sequence, epoch: answer.epoch)
+  }
+
+  /// The owner has let a session into its channel.
+  private mutating func admitSession(_ found: OwnerAnswer, _ follow: Follow, _ index: Int) {
+    let channel = found.answer.channel
     // Older sessions catch up with the channel first: otherwise the new one would get twice what they miss, or be
     // notified of their gap.
-    if token > 0, follow.isFollowed, known != point {
+    if follow.isFollowed, follow.point != found.point {
       askAnew(index, channel)
-      return ask(index, token)
+      return ask(index, found.token)
     }
+    guard let input = takePending(found.token) else { return }
+    follows[channel]?.goLive(at: index, from: found.point)
+    follows[channel]?.isFollowed = true
+    follows[channel]?.wantsStates = true
+    follows[channel]?.unhandled += 1
+    if TripShare.isHolder(input.actor.id) {
+      follows[channel]?.holders[input.actor.id] = Holder(actor: input.actor, grant: input.grant)
+    }
+    context.inputs.append(.cluster(.followed(input, found.answer, missed: found.missed, isParty: found.isParty)))
+  }
+
+  /// The owner continues its channel for this hub's sessions.
+  private mutating func continueChannel(_ found: OwnerAnswer, _ follow: Follow, _ index: Int) {
+    var answer = found.answer
+    let (channel, point) = (answer.channel, found.point)
+    let known = follow.isFollowed ? follow.point : nil
     // Asked for from an earlier point: from the present one it may go on without a gap.
-    if token == 0, !answer.recovered, let known, known.epoch == point.epoch, known.since < point.since,
-      known.since != found.since
-    {
+    if !answer.recovered, let known, known.epoch == point.epoch, known.since < point.since, known.since != found.since {
       if follow.askedFrom == known { return }
       follows[channel]?.askedFrom = known
       return askAnew(index, channel)
     }
-    // Asked for before they had caught up.
-    if token == 0, known == point { answer.recovered = true }
-    let input = takePending(token)
-    follows[channel]?.state = .live(peer: index)
-    follows[channel]?.isOwned = true
-    follows[channel]?.held.removeAll()
-    follows[channel]?.point = point
-    if let input {
-      follows[channel]?.isFollowed = true
-      follows[channel]?.wantsStates = true
-      follows[channel]?.unhandled += 1
-      if TripShare.isHolder(input.actor.id) {
-        follows[channel]?.holders[input.actor.id] = Holder(actor: input.actor, grant: input.grant)
-      }
-      context.inputs.append(.cluster(.followed(input, answer, missed: found.missed, isParty: found.isParty)))
-    } else {
-      // What was on its way when the channel was asked for anew has been relayed.
-      let since = known?.epoch == answer.epoch ? known?.since ?? 0 : 0
-      context.inputs.append(.cluster(.resumed(answer, missed: found.missed.filter { $0.sequence ?? .max > since })))
-    }
+    // Asked for before the owner's answer to a session, with which all have caught up.
+    if known == point { answer.recovered = true }
+    follows[channel]?.goLive(at: index, from: found.point)
+    // What was on its way when the channel was asked for anew has been relayed.
+    let since = known?.epoch == answer.epoch ? known?.since ?? 0 : 0
+    context.inputs.append(.cluster(.resumed(answer, missed: found.missed.filter { $0.sequence ?? .max > since })))
   }
 
   /// A question that was sent again is answered again. Between the two answers the peer may have taken this hub for one
   /// that follows nothing, so that no frame is missing, but events are.
-  private mutating func takeSecond(_ answer: Subscribed, of follow: Follow, _ index: Int) {
+  private mutating func compareSecond(_ answer: Subscribed, of follow: Follow, _ index: Int) {
     guard follow.isFollowed, case .live = follow.state, let point = follow.point else { return }
     if point.epoch != answer.epoch || point.since < answer.sequence { askAnew(index, answer.channel) }
   }
@@ -66,15 +81,14 @@ extension Following {
     guard let follow = follows[channel], follow.peer == index, token == 0 || follow.questions.contains(token) else {
       return
     }
-    if token > 0, pending[token]?.session == .nobody {
-      // Else that is asked once more.
-      if error.code == .forbidden { endShare(token) }
-      return
-    }
-    if token > 0 { return refuse(token, error) }
+    switch question(of: token) {
+    case .session: refuse(token, error)
+    case .share: if error.code == .forbidden { endShare(token) }  // else that is asked once more
     // A hub may follow any channel except that of an ended trip.
-    if error.code == .forbidden { return context.inputs.append(.cluster(.ended(channel, .tripEnded))) }
-    waitForOwner(channel, nil)
+    case .resumption where error.code == .forbidden: context.inputs.append(.cluster(.ended(channel, .tripEnded)))
+    case .resumption: waitForOwner(channel, nil)
+    case .answered: break
+    }
   }
 
   /// A holder's share does not hold any more.
@@ -154,6 +168,12 @@ extension Following {
   }
 }
 
+extension Following.Follow {
+  fileprivate mutating func goLive(at peer: Int, from point: ResumePoint) {
+    (state, isOwned, held, self.point) = (.live(peer: peer), true, [], point)
+  }
+}
+
 /// The answer of a channel's owner.
 struct OwnerAnswer {
   let token: UInt64
@@ -162,6 +182,8 @@ struct OwnerAnswer {
   /// The `since` of the question, if it was of the answer's epoch.
   let since: UInt64?
   private(set) var answer: Subscribed
+  /// The channel's newest event.
+  var point: ResumePoint { ResumePoint(since: answer.sequence, epoch: answer.epoch) }
   private(set) var missed: [Publication] = []
 
   init(_ reader: inout ClusterFrameReader, from peer: Peer) throws(ClusterFrameError) {

@@ -235,7 +235,7 @@ extension Following {
       }
       guard let index = context.member(name) else { return waitForOwner(channel, .unreachable) }
       follows[channel]?.state = .asked(peer: index)
-      for token in follow.questions where pending[token]?.session != .nobody { ask(index, token) }
+      for token in follow.questions where isOfSession(token) { ask(index, token) }
       if follow.isFollowed { askAnew(index, channel) }
     case .owner: nobodyOwns(channel)
     case .unknown, .refused: waitForOwner(channel, nil)
@@ -291,7 +291,7 @@ extension Following {
   mutating func askAnew(_ index: Int, _ channel: Channel) {
     guard let follow = follows[channel] else { return }
     // A new subscriber wants positions as soon as it is accepted.
-    let wantsStates = follow.wantsStates || follow.questions.contains { pending[$0]?.session != .nobody }
+    let wantsStates = follow.wantsStates || follow.questions.contains(where: isOfSession)
     context.resume(Subscribe(channel: channel, resume: follow.point, isEventsOnly: !wantsStates), at: index)
     // That a share has ended may be what was missed, also since its owner was asked last.
     for (id, holder) in follow.holders.sorted(by: { "\($0.key)" < "\($1.key)" }) {
@@ -385,7 +385,7 @@ extension Following {
   mutating func restart(_ index: Int) {
     context.peers[index].resumes = follows.filter { $0.value.peer == index && $0.value.isFollowed }.map(\.key)
     for token in follows.values.lazy.filter({ $0.peer == index }).flatMap(\.questions)
-    where pending[token]?.session != .nobody { ask(index, token) }
+    where isOfSession(token) { ask(index, token) }
   }
 }
 
