@@ -44,13 +44,6 @@ struct Asking {
     return token
   }
 
-  /// A hub has answered. Gives the question where that was the last one.
-  private mutating func add(_ answer: Found.Answer, of token: UInt64, from hub: Int) -> Pending? {
-    guard pending[token]?.waitsFor.remove(hub) != nil else { return nil }
-    pending[token]?.take(answer: answer, isOwn: hub == Ask.ownHub)
-    return pending[token]?.isDone == true ? pending.finish(token) : nil
-  }
-
   mutating func nextOverdue(now: Int64) -> Pending? {
     while let token = pending.nextOverdue(now: now) ?? listDeadlines.next(now: now) {
       if let overdue = pending.finish(token) { return overdue }
@@ -113,7 +106,7 @@ struct Found {
 }
 
 extension Asking.Pending {
-  fileprivate mutating func take(answer: Found.Answer, isOwn: Bool) {
+  fileprivate mutating func merge(_ answer: Found.Answer, isOwn: Bool) {
     switch answer {
     case .nothing: break
     case .result(.drivers(let list)):
@@ -121,7 +114,7 @@ extension Asking.Pending {
     case .result(.driver(let report)):
       if found.driver.map({ report.isNewer(than: $0) }) ?? true { found.driver = report }
     case .result(.trip(let report)): found.trip = report
-    case .page(let page): found.page.take(page: page)
+    case .page(let page): found.page.merge(page)
     // This hub's refusal has priority: it may have known a trip that is forgotten.
     case .refused(let error): if isOwn || found.refusal == nil { found.refusal = error }
     }
@@ -207,13 +200,13 @@ extension Asking {
     return true
   }
 
-  mutating func take(question reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
+  mutating func receive(question reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
     let token = try reader.varint()
-    take(asked: try reader.question(SessionRef(outlet: context.outlet, slot: 0, generation: 0)), token, from: index)
+    receive(asked: try reader.question(SessionRef(outlet: context.outlet, slot: 0, generation: 0)), token, from: index)
   }
 
   /// A peer asks.
-  mutating func take(asked question: FleetQuestion, _ token: UInt64, from index: Int) {
+  mutating func receive(asked question: FleetQuestion, _ token: UInt64, from index: Int) {
     if !put(question, of: index, token) { reply(index, .refused(.cannotAsk), token) }
   }
 
@@ -232,7 +225,7 @@ extension Asking {
 
   /// Answers the asker, a peer or this hub itself.
   mutating func reply(_ peer: Int, _ answer: Found.Answer, _ token: UInt64) {
-    guard peer != Ask.ownHub else { return take(answer: answer, of: token, from: peer) }
+    guard peer != Ask.ownHub else { return receive(answer: answer, of: token, from: peer) }
     if case .page(let page) = answer {
       let most = context.limits.listedBytes
       return context.peers[peer].append(.listed) { $0.append(page, token: token, atMost: most, at: context.time) }
@@ -249,18 +242,21 @@ extension Asking {
     }
   }
 
-  mutating func take(found reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
+  mutating func receive(found reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
     let token = try reader.varint()
-    guard !reader.isAtEnd else { return take(answer: .nothing, of: token, from: index) }
+    guard !reader.isAtEnd else { return receive(answer: .nothing, of: token, from: index) }
     switch try reader.message(&context.peers[index].reader) {
-    case .reply(.result(let reply))?: take(answer: .result(reply.result), of: token, from: index)
-    case .reply(.error(let error))?: take(answer: .refused(error), of: token, from: index)
+    case .reply(.result(let reply))?: receive(answer: .result(reply.result), of: token, from: index)
+    case .reply(.error(let error))?: receive(answer: .refused(error), of: token, from: index)
     case .reply, .publication, .unknown, nil: throw .message
     }
   }
 
-  mutating func take(answer: Found.Answer, of token: UInt64, from hub: Int) {
-    if let done = add(answer, of: token, from: hub) { finish(done) }
+  /// A hub has answered.
+  mutating func receive(answer: Found.Answer, of token: UInt64, from hub: Int) {
+    guard pending[token]?.waitsFor.remove(hub) != nil else { return }
+    pending[token]?.merge(answer, isOwn: hub == Ask.ownHub)
+    if pending[token]?.isDone == true, let done = pending.finish(token) { finish(done) }
   }
 
   private func finish(_ done: Pending, isLate: Bool = false) {

@@ -225,7 +225,7 @@ struct Claims {
     for channel in part where owned[channel]?.isClaimed == true { enqueue(channel) }
   }
 
-  mutating func take(claimed answer: LedgerAnswer, _ channel: Channel) {
+  mutating func handle(claim answer: LedgerAnswer, of channel: Channel) {
     guard var known = owned[channel] else { return }
     known.isAsked = false
     owned[channel] = known
@@ -264,7 +264,7 @@ struct Claims {
   }
 
   /// The ledger has forgotten it, or has not answered.
-  mutating func take(released answer: LedgerAnswer, _ channel: Channel) {
+  mutating func handle(release answer: LedgerAnswer, of channel: Channel) {
     owned[channel]?.isAsked = false
     guard owned[channel]?.isReleased == true else { return enqueue(channel) }  // it is here again
     switch answer {
@@ -329,7 +329,7 @@ struct Claims {
   }
 
   /// Another hub says that it took a driver with this generation.
-  mutating func take(replaced reader: inout ClusterFrameReader) throws(ClusterFrameError) {
+  mutating func receive(replaced reader: inout ClusterFrameReader) throws(ClusterFrameError) {
     let generation = try reader.varint()
     let id = try reader.identifier()
     let channel = Channel.driver(id)

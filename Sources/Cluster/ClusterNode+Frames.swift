@@ -55,7 +55,7 @@ extension ClusterNode {
     while !reader.isAtEnd {
       do throws(ClusterFrameError) {
         let record = try reader.record()
-        do throws(ClusterFrameError) { try take(record: record, from: index) } catch {
+        do throws(ClusterFrameError) { try receive(record: record, from: index) } catch {
           // What one client asks, or is answered, must not cost others theirs: it is asked again, or goes without.
           if !ClusterRecordKind.ofClients.contains(record.kind) { hasHole = true }
           unreadable = error
@@ -104,7 +104,7 @@ extension ClusterNode {
     following.checksWaiting = true
   }
 
-  private mutating func take(record: FrameRecord, from index: Int) throws(ClusterFrameError) {
+  private mutating func receive(record: FrameRecord, from index: Int) throws(ClusterFrameError) {
     let peer = context.peers[index]
     var reader = ClusterFrameReader(record.body)
     if record.kind != .publication { context.handOverPositions() }
@@ -112,8 +112,8 @@ extension ClusterNode {
     case .alive:
       let missed = try reader.isAtEnd ? 0 : peer.note(announced: reader.varint(), .state)
       if missed > 0 { noteGap(index, .state, missed) }
-    case .subscribe: try interest.take(subscribe: &reader, from: index)
-    case .resume: try interest.take(resume: &reader, from: index)
+    case .subscribe: try interest.receive(subscribe: &reader, from: index)
+    case .resume: try interest.receive(resume: &reader, from: index)
     case .released: interest.unfollow(try reader.channel(), by: index)
     case .restart:
       // What it sent before it had heard of this process is lost, and drivers may have come here and gone by then.
@@ -126,72 +126,73 @@ extension ClusterNode {
       askLedger()
       peer.wantsRestart = true
       revoking.announce(to: index)
-    case .subscribed: take(owner: try OwnerAnswer(&reader, from: peer), from: index)
-    case .refused: try following.take(refused: &reader, from: index)
-    case .notHere: try following.take(notHere: &reader, from: index)
-    case .publication: try take(publication: &reader, from: index)
-    case .ended: try following.take(ended: &reader, from: index)
+    case .subscribed: receive(ownerAnswer: try OwnerAnswer(&reader, from: peer), from: index)
+    case .refused: try following.receive(refused: &reader, from: index)
+    case .notHere: try following.receive(notHere: &reader, from: index)
+    case .publication: try receive(publication: &reader, from: index)
+    case .ended: try following.receive(ended: &reader, from: index)
     case .shareEnded:
       let (channel, holder) = (try reader.channel(), try reader.identifier())
       following.forget(holder: holder, of: channel)
       notify(.shareEnded(channel, of: holder))
     case .claimed: try notify(.claimed(reader.channel(), by: reader.identifier()))
-    case .moved: following.takeMoved(try reader.channel(), from: index, isNews: true)
-    case .replaced: try claims.take(replaced: &reader)
-    case .tripRequest: try forwarding.take(tripRequest: &reader, from: index)
-    case .replied: try forwarding.take(replied: &reader, from: index)
-    case .answered: try forwarding.take(answered: &reader, from: index)
-    case .question: try asking.take(question: &reader, from: index)
-    case .found: try asking.take(found: &reader, from: index)
-    case .list: try asking.take(list: &reader, from: index)
-    case .listed: try asking.take(listed: &reader, from: index)
-    case .figuresWanted: feeds.takeFiguresWanted(isHistory: try reader.byte() != 0, from: index)
-    case .figures: try feeds.take(figures: &reader, from: index)
-    case .revoked: try revoking.take(revoked: &reader)
-    case .familyQuestion: try familyQuestions.take(familyQuestion: &reader, from: index)
-    case .families: try familyQuestions.take(families: &reader, from: index)
-    case .tokenKey: revoking.take(tokenKey: try reader.run(), of: index)
-    case .watch: try watching.take(watch: &reader, from: index)
-    case .unwatch: try watching.take(unwatch: &reader, from: index)
-    case .area: try watching.take(area: &reader, from: index)
+    case .moved: following.receive(moved: try reader.channel(), from: index, isNews: true)
+    case .replaced: try claims.receive(replaced: &reader)
+    case .tripRequest: try forwarding.receive(tripRequest: &reader, from: index)
+    case .replied: try forwarding.receive(replied: &reader, from: index)
+    case .answered: try forwarding.receive(answered: &reader, from: index)
+    case .question: try asking.receive(question: &reader, from: index)
+    case .found: try asking.receive(found: &reader, from: index)
+    case .list: try asking.receive(list: &reader, from: index)
+    case .listed: try asking.receive(listed: &reader, from: index)
+    case .figuresWanted: try feeds.receive(figuresWanted: &reader, from: index)
+    case .figures: try feeds.receive(figures: &reader, from: index)
+    case .revoked: try revoking.receive(revoked: &reader)
+    case .familyQuestion: try familyQuestions.receive(familyQuestion: &reader, from: index)
+    case .families: try familyQuestions.receive(families: &reader, from: index)
+    case .tokenKey: revoking.receive(tokenKey: try reader.run(), of: index)
+    case .watch: try watching.receive(watch: &reader, from: index)
+    case .unwatch: try watching.receive(unwatch: &reader, from: index)
+    case .area: try watching.receive(area: &reader, from: index)
     case .unheard: context.unheard.append((index, try reader.varint()))
     case .begun:
       let channel = try reader.channel()
-      takeBegun(channel, from: index)
+      receive(begun: channel, from: index)
       guard case .driver(let id) = channel else { return }
-      takeBegun(.raw(id), from: index)
+      receive(begun: .raw(id), from: index)
       claims.check(channel)
     }
   }
 
   /// A peer has begun to own it.
-  private mutating func takeBegun(_ channel: Channel, from index: Int) {
+  private mutating func receive(begun channel: Channel, from index: Int) {
     notify(.begunElsewhere(channel))
-    following.takeBegun(channel, from: index)
+    following.receive(begun: channel, from: index)
   }
 
   private func notify(_ input: ClusterInput) { context.inputs.append(.cluster(input)) }
 
   /// The owner of a channel has answered.
-  private mutating func take(owner answer: OwnerAnswer, from index: Int) {
+  private mutating func receive(ownerAnswer answer: OwnerAnswer, from index: Int) {
     switch answer.answer.channel {
     case .fleet: feeds.beginFleet(of: index)
     case .trips:
-      switch trips.take(owner: answer, from: index) {
+      switch trips.receive(ownerAnswer: answer, from: index) {
       case .own: break
-      case .counted: following.take(owner: answer, from: index)
-      case .unwanted: following.takeMoved(.trips, from: index, isNews: false)
+      case .counted: following.receive(ownerAnswer: answer, from: index)
+      case .unwanted: following.receive(moved: .trips, from: index, isNews: false)
       }
     case .trip, .driver, .raw, .fence, .area, .nearby, .box, .counts, .countsBlock, .stats:
-      following.take(owner: answer, from: index)
+      following.receive(ownerAnswer: answer, from: index)
     }
   }
 
-  private mutating func take(publication reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
+  private mutating func receive(publication reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError)
+  {
     let message: ServerMessage?
     do throws(ClusterFrameError) {
       if let position = try reader.position(&context.peers[index].reader) {
-        return take(position: position, from: index)
+        return receive(position: position, from: index)
       }
       message = try reader.message(&context.peers[index].reader)
     } catch {
@@ -200,17 +201,17 @@ extension ClusterNode {
     guard case .publication(let publication)? = message else { return }
     switch publication.channel {
     case .fleet: break  // it has positions alone
-    case .trips where context.tripCounter == .here: trips.take(event: publication, from: context.peers[index])
+    case .trips where context.tripCounter == .here: trips.receive(event: publication, from: context.peers[index])
     case .trip, .driver, .raw, .fence, .area, .nearby, .box, .counts, .countsBlock, .trips, .stats:
-      following.take(publication: publication, from: index)
+      following.receive(publication: publication, from: index)
     }
   }
 
-  private mutating func take(position: PublishedPosition, from index: Int) {
+  private mutating func receive(position: PublishedPosition, from index: Int) {
     if position.channel == .fleet {
       feeds.relayFleet(position, from: index)
     } else {
-      following.take(position: position, from: index)
+      following.receive(position: position, from: index)
     }
   }
 
@@ -222,12 +223,12 @@ extension ClusterNode {
     while let step = outputs.next(&cursor) {
       switch step {
       case .common(let index): publish(outputs[common: index])
-      case .rare(let index): take(output: outputs[rare: index])
+      case .rare(let index): handle(output: outputs[rare: index])
       }
     }
   }
 
-  private mutating func take(output: HubOutput) {
+  private mutating func handle(output: HubOutput) {
     switch output {
     case .delivery(let delivery):
       if let position = PositionDelivery(delivery) { publish(position) } else { interest.publish(delivery) }
@@ -241,7 +242,7 @@ extension ClusterNode {
     case .channelEnded(let handle, let channel, let reason): interest.end(handle, channel, .ended, reason)
     case .shareEnded(let handle, let channel, let id): interest.endRight(handle, channel, .shareEnded, id)
     case .channelClaimed(let handle, let channel, let id): interest.endRight(handle, channel, .claimed, id)
-    case .cluster(let output): take(cluster: output)
+    case .cluster(let output): handle(cluster: output)
     case .reply(let session, let reply): answered(session, reply)
     case .queryResult(let session, .drivers(let list)?, _) where list.indices != nil:
       asking.listed(HubPage(list), by: session)
@@ -255,9 +256,9 @@ extension ClusterNode {
     case .notified(let session, .published(_, let sequence, let isNew)):
       forwarding.notified(session, sequence, isNew: isNew)
     case .notified(let session, .refused(let error)): answered(session, .error(error))
-    case .revoked(let change): revoking.take(change: change)
+    case .revoked(let change): revoking.announce(change)
     case .credentials(let session, let answer):
-      if session.generation == 0 { revoking.take(answer: answer) } else { familyQuestions.found(answer, by: session) }
+      if session.generation == 0 { revoking.send(page: answer) } else { familyQuestions.found(answer, by: session) }
     // Only sessions get these, and this outlet has none.
     case .viewEnded, .unsubscribed, .named, .admitted, .conflict, .full, .replaced, .fences,
       .channelRestarted:
@@ -295,7 +296,7 @@ extension ClusterNode {
     context.questions.append((.release(key: key, by: context.identity.name), purpose))
   }
 
-  private mutating func take(cluster output: ClusterOutput) {
+  private mutating func handle(cluster output: ClusterOutput) {
     switch output {
     case .subscribe(let input) where input.request.channel == .stats: feeds.subscribe(input)
     case .subscribe(let input): following.subscribe(input)
@@ -321,7 +322,7 @@ extension ClusterNode {
     case .moved(let handle, let channel): interest.end(handle, channel, .moved, nil)
     case .watched(let cell): watching.watch(cell)
     case .unwatched(let cell): watching.unwatch(cell)
-    case .second(let second, let watched): feeds.take(second: second, watched, interest)
+    case .second(let second, let watched): feeds.endSecond(second, watched, interest)
     }
   }
 }

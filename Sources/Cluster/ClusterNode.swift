@@ -151,7 +151,7 @@ public struct ClusterNode: ~Copyable {
       if ledger.ask(question, ticket: lastTicket) {
         asked[lastTicket] = purpose
       } else {
-        take(answer: .unknown, purpose)
+        handle(answer: .unknown, to: purpose)
       }
     }
   }
@@ -219,7 +219,7 @@ public struct ClusterNode: ~Copyable {
     context.questions.append((.leave(name: context.identity.name, incarnation: context.incarnation), .nothing))
   }
 
-  private mutating func take(members: [MemberRecord]) {
+  private mutating func handle(members: [MemberRecord]) {
     let isFirst = !context.knowsMembers
     context.knowsMembers = true
     if context.isFullOfPeers { forgetPeers() }
@@ -359,11 +359,11 @@ public struct ClusterNode: ~Copyable {
     case .memory(let memory):
       (context.counters.ledgerMemory, context.counters.ledgerMemoryLimit) = (memory.used, memory.limit)
     case .answer(let ticket, let answer):
-      if let purpose = asked.removeValue(forKey: ticket) { take(answer: answer, purpose) }
+      if let purpose = asked.removeValue(forKey: ticket) { handle(answer: answer, to: purpose) }
     }
   }
 
-  private mutating func take(answer: LedgerAnswer, _ purpose: ClusterContext.Purpose) {
+  private mutating func handle(answer: LedgerAnswer, to purpose: ClusterContext.Purpose) {
     if case .refused(let reason) = answer {
       context.counters.ledgerRefused += 1
       context.note(.ledgerRefused(reason), seldom: .ledgerRefused)
@@ -378,16 +378,16 @@ public struct ClusterNode: ~Copyable {
       context.notices.append(.joined(incarnation: number))
     case .renewal:
       if case .superseded(let other) = answer { supersede(by: other) }
-    case .members: if case .members(let members) = answer { take(members: members) }
-    case .claim(let channel): claims.take(claimed: answer, channel)
+    case .members: if case .members(let members) = answer { handle(members: members) }
+    case .claim(let channel): claims.handle(claim: answer, of: channel)
     case .release(let channel):
-      claims.take(released: answer, channel)
+      claims.handle(release: answer, of: channel)
       following.check(channel)
     case .disclaim(let channel): following.check(channel)
-    case .locate(let channel): following.take(located: answer, channel)
-    case .waiting(let channel): following.take(waiting: answer, channel)
+    case .locate(let channel): following.handle(location: answer, of: channel)
+    case .waiting(let channel): following.handle(waiting: answer, of: channel)
     case .request(let token, let stage): forwarding.handle(answer: answer, to: stage, of: token)
-    case .tokens(let token): familyQuestions.take(claim: answer, of: token)
+    case .tokens(let token): familyQuestions.handle(claim: answer, of: token)
     }
   }
 }

@@ -41,17 +41,10 @@ struct FamilyQuestions {
   let context: ClusterContext
 
   init(_ context: ClusterContext) { self.context = context }
-
-  /// A hub has answered, or with nil cannot be asked. Gives the question where that was the last one.
-  private mutating func add(_ answer: CredentialAnswer?, of token: UInt64, from hub: Int) -> Pending? {
-    guard pending[token]?.waitsFor.remove(hub) != nil else { return nil }
-    pending[token]?.take(answer: answer)
-    return pending[token]?.waitsFor.isEmpty == true ? pending.finish(token) : nil
-  }
 }
 
 extension FamilyQuestions.Pending {
-  fileprivate mutating func take(answer: CredentialAnswer?) {
+  fileprivate mutating func merge(_ answer: CredentialAnswer?) {
     switch answer {
     case .family(let family, let isNew)?: (families, self.isNew) = ([family], isNew)
     case .families(let found, _)?: families += found
@@ -137,7 +130,7 @@ extension FamilyQuestions {
   }
 
   /// The ledger's answer: which hub makes the tokens of a key.
-  mutating func take(claim answer: LedgerAnswer, of token: UInt64) {
+  mutating func handle(claim answer: LedgerAnswer, of token: UInt64) {
     guard let asked = pending[token], asked.waitsFor == [Ask.ledger] else { return }
     // A missing answer of a reachable ledger is waited for no longer than a hub's.
     if answer == .unknown, !context.isAlone { return }
@@ -146,7 +139,7 @@ extension FamilyQuestions {
       return handleHere(asked.request)
     }
     guard let index = context.knownPeer(name) else {
-      return context.isStarting ? () : take(answer: nil, of: token, from: Ask.ledger)
+      return context.isStarting ? () : receive(answer: nil, of: token, from: Ask.ledger)
     }
     pending[token]?.waitsFor = [index]
     send(asked.request.question, token, to: index)
@@ -154,7 +147,7 @@ extension FamilyQuestions {
 
   private mutating func send(_ question: CredentialQuestion, _ token: UInt64, to index: Int) {
     guard context.phase == .member, context.peers[index].isMember, !context.peers[index].isSilent else {
-      return take(answer: nil, of: token, from: index)
+      return receive(answer: nil, of: token, from: index)
     }
     var question = question
     if case .begin(let family, _) = question {
@@ -179,8 +172,11 @@ extension FamilyQuestions {
     }
   }
 
-  private mutating func take(answer: CredentialAnswer?, of token: UInt64, from hub: Int) {
-    if let done = add(answer, of: token, from: hub) { self.answer(done) }
+  /// A hub has answered, or with nil cannot be asked.
+  private mutating func receive(answer: CredentialAnswer?, of token: UInt64, from hub: Int) {
+    guard pending[token]?.waitsFor.remove(hub) != nil else { return }
+    pending[token]?.merge(answer)
+    if pending[token]?.waitsFor.isEmpty == true, let done = pending.finish(token) { self.answer(done) }
   }
 
   private mutating func answer(_ question: FamilyQuestions.Pending) {
@@ -188,10 +184,10 @@ extension FamilyQuestions {
     context.inputs.append(.cluster(.credentials(question.request, question.answer)))
   }
 
-  mutating func take(families reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
+  mutating func receive(families reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
     let token = try reader.varint()
     let answer = try reader.familyAnswer(&context.peers[index].reader)
-    take(answer: answer, of: token, from: index)
+    receive(answer: answer, of: token, from: index)
   }
 
   // MARK: At a hub that is asked
@@ -206,7 +202,7 @@ extension FamilyQuestions {
     return true
   }
 
-  mutating func take(familyQuestion reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
+  mutating func receive(familyQuestion reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
     let (token, clock) = (try reader.varint(), try reader.varint())
     let question = try reader.familyQuestion()
     guard context.time.milliseconds - Int64(clamping: clock) <= context.limits.questionAge else { return }
@@ -221,7 +217,7 @@ extension FamilyQuestions {
 
   /// Answers the asker, a peer or this hub itself.
   private mutating func reply(_ peer: Int, _ answer: CredentialAnswer, _ token: UInt64) {
-    guard peer != Ask.ownHub else { return take(answer: answer, of: token, from: peer) }
+    guard peer != Ask.ownHub else { return receive(answer: answer, of: token, from: peer) }
     context.peers[peer].append(.families) { bytes in
       bytes.append(varint: token)
       bytes.append(answer, at: context.time)

@@ -52,7 +52,7 @@ enum PeerFleet {
 
 extension Feeds {
   /// This hub's second is over.
-  mutating func take(second: HubFigures, _ watched: WatchedFeeds, _ interest: borrowing Interest) {
+  mutating func endSecond(_ second: HubFigures, _ watched: WatchedFeeds, _ interest: borrowing Interest) {
     self.watched = watched
     if seconds.count >= context.limits.figures { seconds.removeFirst(seconds.count - context.limits.figures + 1) }
     seconds.append(second)
@@ -87,9 +87,10 @@ extension Feeds {
     if others.isEmpty { endHistory() }
   }
 
-  mutating func takeFiguresWanted(isHistory: Bool, from index: Int) {
+  func receive(figuresWanted reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
+    let wantsHistory = try reader.byte() != 0
     context.peers[index].wantsFiguresUntil = context.now.uptime + context.limits.figuresTime
-    guard isHistory else { return }
+    guard wantsHistory else { return }
     var rest = seconds[...]
     repeat {
       let part = rest.prefix(context.limits.figuresPerRecord)
@@ -99,7 +100,7 @@ extension Feeds {
     } while !rest.isEmpty
   }
 
-  mutating func take(figures reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
+  mutating func receive(figures reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
     guard let kind = FiguresKind(rawValue: try reader.byte()) else { throw .message }
     var seconds: [HubFigures] = []
     while !reader.isAtEnd { seconds.append(try reader.figures()) }

@@ -16,7 +16,7 @@ extension Following {
   /// Whether a session waits for an answer, and not only this hub.
   func isOfSession(_ token: UInt64) -> Bool { pending[token]?.session != .nobody }
 
-  mutating func take(owner found: OwnerAnswer, from index: Int) {
+  mutating func receive(ownerAnswer found: OwnerAnswer, from index: Int) {
     let (token, channel) = (found.token, found.answer.channel)
     guard let follow = follows[channel], follow.peer == index else { return context.release(channel, at: index) }
     switch question(of: token) {
@@ -75,7 +75,7 @@ extension Following {
     if point.epoch != answer.epoch || point.since < answer.sequence { askAnew(index, answer.channel) }
   }
 
-  mutating func take(refused reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
+  mutating func receive(refused reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
     let (token, channel) = (try reader.varint(), try reader.channel())
     guard case .reply(.error(let error))? = try reader.message(&context.peers[index].reader) else { throw .message }
     guard let follow = follows[channel], follow.peer == index, token == 0 || follow.questions.contains(token) else {
@@ -102,15 +102,15 @@ extension Following {
   mutating func forget(holder: Identifier, of channel: Channel) { follows[channel]?.holders[holder] = nil }
 
   /// The peer does not have the channel, or no longer: looks for its owner.
-  mutating func take(notHere reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
+  mutating func receive(notHere reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
     _ = try reader.varint()
     let channel = try reader.channel()
     if follows[channel]?.peer == index { follows[channel]?.isDenied = true }
-    takeMoved(channel, from: index, isNews: false)
+    receive(moved: channel, from: index, isNews: false)
   }
 
   /// `isNews`: the peer has just learnt it and reports it unasked; else the ledger may not be up to date yet.
-  mutating func takeMoved(_ channel: Channel, from index: Int, isNews: Bool) {
+  mutating func receive(moved channel: Channel, from index: Int, isNews: Bool) {
     if channel == .trips { context.peers[index].trips.lose() }
     guard follows[channel]?.peer == index else { return }
     follows[channel]?.isOwned = false
@@ -118,13 +118,13 @@ extension Following {
   }
 
   /// A hub says that it has the channel's trip or driver.
-  mutating func takeBegun(_ channel: Channel, from index: Int) {
+  mutating func receive(begun channel: Channel, from index: Int) {
     guard let follow = follows[channel], follow.peer != index else { return }
     if case .locating = follow.state { return }
     locate(channel)
   }
 
-  mutating func take(publication: Publication, from index: Int) {
+  mutating func receive(publication: Publication, from index: Int) {
     guard let (slot, since) = live(publication.channel, from: index) else { return }
     if let sequence = publication.sequence {
       guard sequence == since &+ 1 else {
@@ -142,7 +142,7 @@ extension Following {
     }
   }
 
-  mutating func take(position: PublishedPosition, from index: Int) {
+  mutating func receive(position: PublishedPosition, from index: Int) {
     guard let (slot, since) = live(position.channel, from: index) else { return }
     if position.location.after > since { hold(Publication(position), slot) } else { context.relay(position) }
   }
@@ -160,7 +160,7 @@ extension Following {
     follows.values[slot].held.append(state)
   }
 
-  mutating func take(ended reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
+  mutating func receive(ended reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
     let channel = try reader.channel()
     guard let reason = Unsubscribed.Reason(rawValue: try reader.byte()) else { throw .message }
     guard follows[channel]?.peer == index else { return }

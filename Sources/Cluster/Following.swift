@@ -194,7 +194,7 @@ extension Following {
     if context.isStarting { return retryLater(channel) }
     leaveOwner(of: channel)
     follows[channel, default: Following.Follow()].state = .locating
-    if channel == .trips { return take(located: context.tripsOwner, channel) }
+    if channel == .trips { return handle(location: context.tripsOwner, of: channel) }
     guard let key = channel.ledgerKey else { preconditionFailure("only trips and drivers have owners") }
     // Only what sessions here were let into is noted, and this hub's drivers: a name that nobody may follow, or that a
     // driver's fix has made up, must not take the ledger's room.
@@ -224,7 +224,7 @@ extension Following {
       .sorted { $0.name < $1.name }.map(\.channel)
   }
 
-  mutating func take(located answer: LedgerAnswer, _ channel: Channel) {
+  mutating func handle(location answer: LedgerAnswer, of channel: Channel) {
     guard let follow = follows[channel], case .locating = follow.state else { return }
     switch answer {
     case .owner(let name?) where name != context.identity.name:
@@ -342,7 +342,7 @@ extension Following {
     checked.removeLast(min(checked.count, limits.resumesPerTurn))
   }
 
-  mutating func take(waiting answer: LedgerAnswer, _ channel: Channel) {
+  mutating func handle(waiting answer: LedgerAnswer, of channel: Channel) {
     switch answer {
     case .owner(let name?) where name != context.identity.name:
       if waiting.remove(channel) != nil { context.inputs.append(.cluster(.begunElsewhere(channel))) }

@@ -254,7 +254,7 @@ extension Forwarding {
     }
   }
 
-  mutating func take(replied reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
+  mutating func receive(replied reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
     let token = try reader.varint()
     guard case .reply(let reply)? = try reader.message(&context.peers[index].reader) else { throw .message }
     let isNew = try reader.isAtEnd ? false : reader.byte() != 0
@@ -275,7 +275,7 @@ extension Forwarding {
 
   // MARK: At the hub that has the trip
 
-  mutating func take(tripRequest reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
+  mutating func receive(tripRequest reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
     let (token, clock) = (try reader.varint(), try reader.varint())
     var request = try reader.tripRequest(at: context.now)
     guard !isLate(request, began: clock),
@@ -329,7 +329,7 @@ extension Forwarding {
   }
 
   /// The hub that has the trip or driver has answered an HTTP request.
-  mutating func take(answered reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
+  mutating func receive(answered reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
     let (token, isNew, kind) = (try reader.varint(), try reader.byte() != 0, try reader.byte())
     guard let asked = pending[token], asked.peer == index else { return }
     let session = asked.request.session

@@ -28,23 +28,23 @@ struct Interest {
   }
 
   /// A peer's session asks for a channel.
-  func take(subscribe reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
+  func receive(subscribe reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
     let token = try reader.varint()
     guard token > 0 else { throw .message }
-    try take(
+    try receive(
       asked: reader.subscribeInput(SessionRef(outlet: context.outlet, slot: 0, generation: 0)), token, from: index)
   }
 
   /// A peer asks for a channel that it follows.
-  func take(resume reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
+  func receive(resume reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
     let (request, messageID) = try reader.subscribe()
     let session = SessionRef(outlet: context.outlet, slot: 0, generation: 0)
-    try take(
+    try receive(
       asked: SubscribeInput(
         session: session, actor: .cluster, messageID: messageID, request: request, grant: .granted), 0, from: index)
   }
 
-  private func take(asked: SubscribeInput, _ token: UInt64, from index: Int) throws(ClusterFrameError) {
+  private func receive(asked: SubscribeInput, _ token: UInt64, from index: Int) throws(ClusterFrameError) {
     var input = asked
     let channel = input.request.channel
     guard channel.ledgerKey != nil || channel == .fleet || channel == .trips else { throw .message }

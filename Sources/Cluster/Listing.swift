@@ -51,7 +51,7 @@ struct FleetPage {
   /// Entries behind it, of hubs that have more, are not known.
   private var bound: Entry?
 
-  mutating func take(page: HubPage) {
+  mutating func merge(_ page: HubPage) {
     entries += page.entries.map { Entry(number: $0.number, hub: page.hub, report: $0.report) }
     guard !page.isAtEnd,
       let last = page.entries.last.map({ Entry(number: $0.number, hub: page.hub, report: $0.report) })
@@ -81,19 +81,19 @@ struct FleetPage {
 
 extension Asking {
   /// A peer asks for a page.
-  mutating func take(list reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
+  mutating func receive(list reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
     let token = try reader.varint()
     let question = FleetQuestion(
       session: SessionRef(outlet: context.outlet, slot: 0, generation: 0), replyTo: nil,
       request: try reader.list(atMost: context.limits.listed), actor: .cluster, audience: .ops, grant: .granted)
-    take(asked: question, token, from: index)
+    receive(asked: question, token, from: index)
   }
 
-  mutating func take(listed reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
+  mutating func receive(listed reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
     let token = try reader.varint()
     var page = try reader.page(&context.peers[index].reader)
     page.hub = context.peers[index].name
-    take(answer: .page(page), of: token, from: index)
+    receive(answer: .page(page), of: token, from: index)
   }
 }
 

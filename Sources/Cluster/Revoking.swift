@@ -32,7 +32,7 @@ extension Revoking {
     context.peers[index].append(.tokenKey) { bytes in bytes.append(run: { $0.append(signature) }) }
   }
 
-  mutating func take(tokenKey signature: ArraySlice<UInt8>, of index: Int) {
+  mutating func receive(tokenKey signature: ArraySlice<UInt8>, of index: Int) {
     guard context.peers[index].tokenKey != Array(signature) else { return }
     context.peers[index].tokenKey = Array(signature)
     if !context.identity.tokenKey.isSame(Array(signature)) {
@@ -53,7 +53,7 @@ extension Revoking {
   }
 
   /// The hub's page; where it has none now it is asked again after a while.
-  mutating func take(answer: CredentialAnswer) {
+  mutating func send(page answer: CredentialAnswer) {
     guard case .revocations(let page, let next) = answer else {
       if case .refused = answer { (isAsked, asksAt) = (false, context.now.uptime + context.limits.answerTime) }
       return
@@ -65,7 +65,7 @@ extension Revoking {
   }
 
   /// Revocations of this hub's back ends. (In a cluster they end only by time, which all hubs see.)
-  mutating func take(change: RevocationChange) {
+  mutating func announce(_ change: RevocationChange) {
     if change.isOfPeers { return }
     for index in context.peers.indices where context.peers[index].isMember { append(change.added, to: index) }
   }
@@ -88,7 +88,7 @@ extension Revoking {
   }
 
   /// Revocations of another hub.
-  mutating func take(revoked reader: inout ClusterFrameReader) throws(ClusterFrameError) {
+  mutating func receive(revoked reader: inout ClusterFrameReader) throws(ClusterFrameError) {
     var found: [Revocation] = []
     while !reader.isAtEnd { found.append(try reader.revocation()) }
     let session = SessionRef(outlet: context.outlet, slot: 0, generation: 0)

@@ -93,7 +93,7 @@ extension TripFeeds {
     case unwanted
   }
 
-  func take(owner found: OwnerAnswer, from index: Int) -> Origin {
+  func receive(ownerAnswer found: OwnerAnswer, from index: Int) -> Origin {
     let (peer, answer) = (context.peers[index], found.answer)
     switch (isHere: context.tripCounter == .here, isCounted: found.isParty) {
     case (false, true): return .counted
@@ -114,7 +114,7 @@ extension TripFeeds {
   }
 
   /// An event of a peer's trip, where this hub counts.
-  func take(event: Publication, from peer: Peer) {
+  func receive(event: Publication, from peer: Peer) {
     if peer.trips.isStreaming { relay(event, from: peer) }
   }
 

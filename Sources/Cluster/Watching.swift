@@ -160,7 +160,7 @@ extension Watching {
   }
 
   /// A peer sends its drivers.
-  mutating func take(area reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
+  mutating func receive(area reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
     guard let time = Int64(exactly: try reader.varint()) else { throw .message }
     let endsSnapshot = try reader.byte() != 0
     var messages = BinaryServerReader(hubTime: Timestamp(milliseconds: time))
@@ -178,7 +178,7 @@ extension Watching {
 
   // MARK: Cells that others watch here
 
-  mutating func take(watch reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
+  mutating func receive(watch reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
     for cell in try reader.cells() {
       if let known = context.peers[index].watched[cell] {
         if let handle = known.handle { askForSnapshot(handle, for: index) }
@@ -200,7 +200,7 @@ extension Watching {
     }
   }
 
-  mutating func take(unwatch reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
+  mutating func receive(unwatch reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
     for cell in try reader.cells() { end(cell, by: index) }
   }
 

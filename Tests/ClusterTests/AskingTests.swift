@@ -162,7 +162,7 @@ import Testing
     world.step()
     let node = world["a"].node
     for index in node.node.context.peers.indices {
-      node.node.asking.take(answer: .result(.drivers(DriverList(drivers: [], more: .max))), of: 1, from: index)
+      node.node.asking.receive(answer: .result(.drivers(DriverList(drivers: [], more: .max))), of: 1, from: index)
     }
     world.step()
     #expect(try #require(drivers(world.result(at: "a", slot: 20))).more > 1_000_000_000)

@@ -189,7 +189,7 @@ import Testing
       record.append(channel, at: world.now.timestamp)
       record.append(.error(ErrorReply(code: .forbidden, message: "no")), at: world.now.timestamp)
       var reader = ClusterFrameReader(record.array()[...])
-      try node.node.following.take(refused: &reader, from: other)
+      try node.node.following.receive(refused: &reader, from: other)
     }
     world.run(seconds: 0.2)
     #expect(rider.refusals.isEmpty && holder.ended.isEmpty)

@@ -61,7 +61,7 @@ import Testing
       node.node.revoking.askForPage()
       guard node.node.revoking.isAsked else { continue }
       asked += 1
-      node.node.revoking.take(answer: CredentialAnswer.refused(.overloaded))
+      node.node.revoking.send(page: CredentialAnswer.refused(.overloaded))
     }
     #expect(asked == 2)
   }
