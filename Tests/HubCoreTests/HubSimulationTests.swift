@@ -13,7 +13,7 @@ import Testing
   static var seeds: Range<UInt64> {
     let environment = ProcessInfo.processInfo.environment
     if let one = environment["SIMULATION_SEED"].flatMap(UInt64.init) { return one..<(one + 1) }
-    return 0..<(environment["SIMULATION_SEEDS"].flatMap(UInt64.init) ?? 300)
+    return 0..<(environment["SIMULATION_SEEDS"].flatMap(UInt64.init) ?? 150)
   }
 
   /// Runs one world to its end; the digest of all outputs, and what was counted.

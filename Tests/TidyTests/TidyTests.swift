@@ -190,8 +190,10 @@ import Testing
     let found = try domains.flatMap { domain in
       guard let (home, members) = members(of: domain.type, in: files), !members.isEmpty else { return [String]() }
       let use = try Regex("\\b\(domain.name)\\.(\(members.joined(separator: "|")))\\b")
+      let named = "\(domain.name)."
       let others = files.filter { !$0.path.hasPrefix(home) }
-      return others.filter { $0.lines.contains { $0.firstMatch(of: use) != nil } }.map { "\($0.path): \(domain.name)" }
+      return others.filter { $0.lines.contains { $0.contains(named) && $0.firstMatch(of: use) != nil } }
+        .map { "\($0.path): \(domain.name)" }
     }
     expect(found, toBe: [], "give the domain a method that says what is wanted")
   }
