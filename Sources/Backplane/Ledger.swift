@@ -71,11 +71,11 @@ public enum LedgerQuestion: Sendable, Equatable {
   /// This member leaves.
   case leave(name: String, incarnation: UInt64)
   case members
-  /// Makes this member the owner of `key`. With `takes` from any owner; the generation becomes higher than `known` and
+  /// Makes this member the owner of `key`. With `seizes` from any owner; the generation becomes higher than `known` and
   /// the engine's clock in milliseconds. Without, only if nobody owns it, or this member does, or the owner's
-  /// generation is below `known`. `attempt`: one that takes is carried out only once; 0 where that does not matter.
+  /// generation is below `known`. `attempt`: one that seizes is carried out only once; 0 where that does not matter.
   /// Whose it was is named in the answers to all claims, for 7 days, until it claims, releases or concedes it itself.
-  case claim(key: String, by: String, known: UInt64, takes: Bool, attempt: UInt64 = 0)
+  case claim(key: String, by: String, known: UInt64, seizes: Bool, attempt: UInt64 = 0)
   /// The owner of `key`. If there is none, its next owner is asked to notify `asker`, for a day.
   case locate(key: String, asker: String)
   /// The owner of `key`; changes nothing.

@@ -170,10 +170,10 @@ public final class RedisLedger: Ledger {
         [member.name, "\(member.incarnation)", member.text, "\(lease)", member.status?.text ?? ""])
     case .leave(let name, let incarnation): return script(.leave, ["m:\(name)", "members"], [name, "\(incarnation)"])
     case .members: return script(.members, ["members"], ["lh:m:", "lh:s:"])
-    case .claim(let key, let member, let known, let takes, let attempt):
+    case .claim(let key, let member, let known, let seizes, let attempt):
       let time = key.hasPrefix("i:") ? beginningTime : ownerTime
       return script(
-        .claim, ["o:\(key)", "w:\(key)"], [member, "\(known)", takes ? "1" : "0", "\(time)", "\(attempt)"])
+        .claim, ["o:\(key)", "w:\(key)"], [member, "\(known)", seizes ? "1" : "0", "\(time)", "\(attempt)"])
     case .locate(let key, let asker): return script(.locate, ["o:\(key)", "w:\(key)"], [asker, "\(waitTime)"])
     case .owner(let key): return .words(["HGET", "lh:o:\(key)", "owner"].map { Array($0.utf8) })
     case .release(let key, let member): return script(.release, ["o:\(key)", "w:\(key)"], [member])

@@ -67,25 +67,25 @@ enum RedisScripts {
     return found
     """
 
-  // KEYS: owner, waiting members. ARGV: name, known generation, whether it takes, how long it is kept in ms, the number
-  // of the attempt, which the hash has for each member whose last take was carried out. Who takes it may die before it
-  // has notified the owner before, and so may who takes it next: every claim names owners before until they have shown
-  // that they know, by a claim or a release of their own. Those that only wait are forgotten when the owner claims with
-  // the generation that it has: that came with their names. What takes memory is written first: an engine without any
-  // left refuses a script only at its first write.
+  // KEYS: owner, waiting members. ARGV: name, known generation, whether it seizes, how long it is kept in ms, the
+  // number of the attempt, which the hash has for each member whose last seizure was carried out. Whichever hub seizes
+  // it may die before it has notified the owner before, and so may the next: every claim names owners before until they
+  // have shown that they know, by a claim or a release of their own. Those that only wait are forgotten when the owner
+  // claims with the generation that it has: that came with their names. What takes memory is written first: an engine
+  // without any left refuses a script only at its first write.
   private static let claim = """
-    local now = redis.call('HMGET', KEYS[1], 'owner', 'generation', 'take:' .. ARGV[1])
+    local now = redis.call('HMGET', KEYS[1], 'owner', 'generation', 'seized:' .. ARGV[1])
     local owner, generation = now[1], tonumber(now[2] or '0')
-    local known, takes = tonumber(ARGV[2]), ARGV[3] == '1'
-    local isDone = takes and ARGV[5] ~= '0' and now[3] == ARGV[5]
-    if owner and owner ~= ARGV[1] and (isDone or not takes and generation >= known) then
+    local known, seizes = tonumber(ARGV[2]), ARGV[3] == '1'
+    local isDone = seizes and ARGV[5] ~= '0' and now[3] == ARGV[5]
+    if owner and owner ~= ARGV[1] and (isDone or not seizes and generation >= known) then
       redis.call('SREM', KEYS[2], 'from:' .. ARGV[1])
       return {0, owner, generation}
     end
     local isKnown = known >= generation
     generation = math.max(generation, known)
-    if takes and not isDone then
-      if ARGV[5] ~= '0' then redis.call('HSET', KEYS[1], 'take:' .. ARGV[1], ARGV[5]) end
+    if seizes and not isDone then
+      if ARGV[5] ~= '0' then redis.call('HSET', KEYS[1], 'seized:' .. ARGV[1], ARGV[5]) end
       local time = redis.call('TIME')
       generation = math.max(generation + 1, time[1] * 1000 + math.floor(time[2] / 1000))
     end

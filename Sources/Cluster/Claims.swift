@@ -192,7 +192,7 @@ struct Claims {
       owned[channel] = known
       let (name, attempt) = (context.identity.name, known.attempt)
       let claim = LedgerQuestion.claim(
-        key: key, by: name, known: known.generation, takes: attempt != nil, attempt: attempt ?? 0)
+        key: key, by: name, known: known.generation, seizes: attempt != nil, attempt: attempt ?? 0)
       context.questions.append(
         known.isReleased ? (.release(key: key, by: name), .release(channel)) : (claim, .claim(channel)))
     }

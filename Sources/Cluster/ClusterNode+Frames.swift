@@ -308,9 +308,9 @@ extension ClusterNode {
     case .ask(let question): asking.ask(question)
     case .credentials(let request): familyQuestions.ask(request)
     case .owned(.trips, _, _): trips.begin()
-    case .owned(let channel, let takes, let arrival):
+    case .owned(let channel, let seizes, let arrival):
       following.begin(channel)
-      claims.own(channel, seizes: takes, arrival: arrival)
+      claims.own(channel, seizes: seizes, arrival: arrival)
     case .released(let channel): claims.disown(channel)
     case .tripRefused(let trip): release("i:\(trip)")
     case .tokensRefused(let word): release("k:\(word)")

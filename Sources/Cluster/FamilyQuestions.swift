@@ -126,7 +126,7 @@ extension FamilyQuestions {
   private func claim(_ question: CredentialQuestion, _ token: UInt64) {
     guard case .begin(let family, _) = question else { return }
     context.questions.append(
-      (.claim(key: "k:\(family.word)", by: context.identity.name, known: 0, takes: false), .tokens(of: token)))
+      (.claim(key: "k:\(family.word)", by: context.identity.name, known: 0, seizes: false), .tokens(of: token)))
   }
 
   /// The ledger's answer: which hub makes the tokens of a key.

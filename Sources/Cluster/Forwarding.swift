@@ -44,7 +44,7 @@ struct Forwarding {
     case ask(RequestStage)
     case send(to: Int)
     /// All requests for its trip or driver are handled here.
-    case handleAllHere(takesDriver: Bool = false)
+    case handleAllHere(seizesDriver: Bool = false)
     /// It alone is: it may begin the trip, which is claimed before the next request goes.
     case handleFirstHere
     case refuse
@@ -122,7 +122,7 @@ extension Forwarding {
       switch stage {
       case .locatingReceiver: request.receiver.ledgerKey.map { .owner(key: $0) }
       case .locatingDriver(let driver): Channel.driver(driver).ledgerKey.map { .owner(key: $0) }
-      case .claimingStart(let trip, let hub): .claim(key: "i:\(trip)", by: hub, known: 0, takes: false)
+      case .claimingStart(let trip, let hub): .claim(key: "i:\(trip)", by: hub, known: 0, seizes: false)
       }
     guard let question else { preconditionFailure("trips and drivers have owners") }
     context.questions.append((question, .request(token, stage)))
@@ -133,9 +133,9 @@ extension Forwarding {
     switch nextStep(after: stage, answer, asked.request) {
     case .ask(let next): ask(next, for: token)
     case .send(let index): send(token, to: index)
-    case .handleAllHere(let takesDriver):
-      if takesDriver, case .batch(var input, let driver) = asked.request {
-        input.takesDriver = true
+    case .handleAllHere(let seizesDriver):
+      if seizesDriver, case .batch(var input, let driver) = asked.request {
+        input.seizesDriver = true
         pending[token]?.request = .batch(input, of: driver)
       }
       for request in finishAll(for: asked.request.receiver) { handleHere(request) }
@@ -178,7 +178,7 @@ extension Forwarding {
     if context.isStarting { return .wait }
     // A phone that posts does not wait for a hub that is gone.
     guard case .batch = request, context.phase == .member, context.knowsMembers else { return .refuse }
-    return .handleAllHere(takesDriver: true)
+    return .handleAllHere(seizesDriver: true)
   }
 
   private mutating func send(_ token: UInt64, to index: Int) {

@@ -84,7 +84,7 @@ public struct BatchInput: Sendable {
   /// The app of a request in its own format; else nil.
   public var phone: PhoneFormat?
   /// The hub that had the driver is gone: this one has it from now on.
-  public var takesDriver = false
+  public var seizesDriver = false
 
   public init(
     session: SessionRef, driverID: Identifier?, messageID: MessageID, sent: Timestamp, received: Moment,

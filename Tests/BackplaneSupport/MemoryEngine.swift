@@ -23,7 +23,7 @@ public final class MemoryEngine {
     var name: String
     var generation: UInt64
     /// By member, the last attempt that was carried out.
-    var takes: [String: UInt64] = [:]
+    var seizures: [String: UInt64] = [:]
   }
 
   private struct Frame {
@@ -149,8 +149,8 @@ public final class MemoryEngine {
       if living(name)?.incarnation == incarnation { members[name] = nil }
       return .done
     case .members: return .members(members.keys.sorted().compactMap(living))
-    case .claim(let key, let member, let known, let takes, let attempt):
-      return claim(key, member, known, takes, attempt)
+    case .claim(let key, let member, let known, let seizes, let attempt):
+      return claim(key, member, known, seizes, attempt)
     case .locate(let key, let asker):
       if let owner = owners[key] { return .owner(owner.name) }
       waiters[key, default: []].insert(asker)
@@ -181,19 +181,19 @@ public final class MemoryEngine {
   }
 
   private func claim(
-    _ key: String, _ member: String, _ known: UInt64, _ takes: Bool, _ attempt: UInt64
+    _ key: String, _ member: String, _ known: UInt64, _ seizes: Bool, _ attempt: UInt64
   ) -> LedgerAnswer {
     let before = owners[key]
-    let isDone = takes && attempt > 0 && before?.takes[member] == attempt
+    let isDone = seizes && attempt > 0 && before?.seizures[member] == attempt
     losers[key]?.remove(member)
-    if let before, before.name != member, isDone || !takes && before.generation >= known {
+    if let before, before.name != member, isDone || !seizes && before.generation >= known {
       return .held(by: before.name, generation: before.generation)
     }
     let isKnown = known >= before?.generation ?? 0
     var generation = max(before?.generation ?? 0, known)
-    if takes, !isDone { generation = max(generation + 1, UInt64(now / 1_000_000)) }
-    var owner = Owner(name: member, generation: generation, takes: before?.takes ?? [:])
-    if takes, attempt > 0 { owner.takes[member] = attempt }
+    if seizes, !isDone { generation = max(generation + 1, UInt64(now / 1_000_000)) }
+    var owner = Owner(name: member, generation: generation, seizures: before?.seizures ?? [:])
+    if seizes, attempt > 0 { owner.seizures[member] = attempt }
     owners[key] = owner
     let waiting = (waiters[key] ?? []).union(losers[key] ?? []).sorted()
     if let before, before.name != member {

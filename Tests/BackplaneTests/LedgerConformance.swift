@@ -12,8 +12,8 @@ protocol Answering {
 }
 
 extension Answering {
-  private func claim(_ key: String, _ member: String, known: UInt64 = 0, takes: Bool) throws -> LedgerAnswer {
-    try answer(.claim(key: key, by: member, known: known, takes: takes))
+  private func claim(_ key: String, _ member: String, known: UInt64 = 0, seizes: Bool) throws -> LedgerAnswer {
+    try answer(.claim(key: key, by: member, known: known, seizes: seizes))
   }
 
   private func generation(_ answer: LedgerAnswer) throws -> UInt64 {
@@ -69,11 +69,11 @@ extension Answering {
   private func checkOwners() throws {
     #expect(try answer(.owner(key: "t:1")) == .owner(nil))
     #expect(try answer(.locate(key: "t:1", asker: "c")) == .owner(nil))
-    #expect(try claim("t:1", "a", takes: false) == .claimed(generation: 0, before: nil, waiting: ["c"]))
+    #expect(try claim("t:1", "a", seizes: false) == .claimed(generation: 0, before: nil, waiting: ["c"]))
     #expect(try answer(.locate(key: "t:1", asker: "c")) == .owner("a"))
     #expect(try answer(.owner(key: "t:1")) == .owner("a"))
-    #expect(try claim("t:1", "a", takes: false) == .claimed(generation: 0, before: "a", waiting: []))
-    #expect(try claim("t:1", "b", takes: false) == .held(by: "a", generation: 0))
+    #expect(try claim("t:1", "a", seizes: false) == .claimed(generation: 0, before: "a", waiting: []))
+    #expect(try claim("t:1", "b", seizes: false) == .held(by: "a", generation: 0))
     #expect(try answer(.release(key: "t:1", by: "b")) == .done)
     #expect(try answer(.locate(key: "t:1", asker: "c")) == .owner("a"))
     #expect(try answer(.release(key: "t:1", by: "a")) == .done)
@@ -81,48 +81,48 @@ extension Answering {
   }
 
   private func checkGenerations() throws {
-    let first = try generation(try claim("d:1", "a", takes: true))
+    let first = try generation(try claim("d:1", "a", seizes: true))
     #expect(first >= 1_600_000_000_000, "the engine's clock in milliseconds")
-    let taken = try claim("d:1", "b", takes: true)
+    let taken = try claim("d:1", "b", seizes: true)
     let second = try generation(taken)
     #expect(second > first)
     #expect(taken == .claimed(generation: second, before: "a", waiting: []))
     // Who was replaced is named until it shows that it knows: who took it may have died before it notified it, and so
     // may who took it next. Who only waits is named until the owner has claimed it once more.
     for known in [0, second, second] {
-      let again = try claim("d:1", "b", known: known, takes: false)
+      let again = try claim("d:1", "b", known: known, seizes: false)
       #expect(again == .claimed(generation: second, before: "b", waiting: ["a"]))
     }
     // It cannot come back with what it knew; who has it may say so again.
-    #expect(try claim("d:1", "a", known: first, takes: false) == .held(by: "b", generation: second))
-    #expect(try claim("d:1", "a", known: second, takes: false) == .held(by: "b", generation: second))
+    #expect(try claim("d:1", "a", known: first, seizes: false) == .held(by: "b", generation: second))
+    #expect(try claim("d:1", "a", known: second, seizes: false) == .held(by: "b", generation: second))
     #expect(
-      try claim("d:1", "b", known: second, takes: false) == .claimed(generation: second, before: "b", waiting: []))
+      try claim("d:1", "b", known: second, seizes: false) == .claimed(generation: second, before: "b", waiting: []))
     let takers: [(String, String, waiting: [String])] = [("c", "b", []), ("a", "c", ["b"]), ("b", "a", ["c"])]
     for (member, before, waiting) in takers {
-      let taken = try claim("d:1", member, known: second, takes: true)
+      let taken = try claim("d:1", member, known: second, seizes: true)
       #expect(taken == .claimed(generation: try generation(taken), before: before, waiting: waiting))
     }
     #expect(try answer(.concede(key: "d:1", by: "c")) == .done)
-    let named = try claim("d:1", "b", known: second, takes: false)
+    let named = try claim("d:1", "b", known: second, seizes: false)
     #expect(named == .claimed(generation: try generation(named), before: "b", waiting: ["a"]))
     #expect(try answer(.release(key: "d:1", by: "a")) == .done)
-    let last = try claim("d:1", "b", known: 0, takes: false)
+    let last = try claim("d:1", "b", known: 0, seizes: false)
     #expect(last == .claimed(generation: try generation(named), before: "b", waiting: []))
     // The engine has forgotten: whoever knows the highest generation has it in the end.
     try forget()
-    #expect(try claim("d:1", "a", known: first, takes: false) == .claimed(generation: first, before: nil, waiting: []))
+    #expect(try claim("d:1", "a", known: first, seizes: false) == .claimed(generation: first, before: nil, waiting: []))
     #expect(
-      try claim("d:1", "b", known: second, takes: false) == .claimed(generation: second, before: "a", waiting: []))
-    #expect(try claim("d:1", "a", known: first, takes: false) == .held(by: "b", generation: second))
-    #expect(try generation(try claim("d:1", "c", known: 0, takes: true)) > second)
-    #expect(try generation(try claim("d:1", "c", known: 1 << 50, takes: true)) > 1 << 50)
+      try claim("d:1", "b", known: second, seizes: false) == .claimed(generation: second, before: "a", waiting: []))
+    #expect(try claim("d:1", "a", known: first, seizes: false) == .held(by: "b", generation: second))
+    #expect(try generation(try claim("d:1", "c", known: 0, seizes: true)) > second)
+    #expect(try generation(try claim("d:1", "c", known: 1 << 50, seizes: true)) > 1 << 50)
   }
 
   /// What was carried out and is asked for again, since its answer was lost, changes nothing.
   private func checkAttempts() throws {
     func take(_ member: String, _ attempt: UInt64) throws -> LedgerAnswer {
-      try answer(.claim(key: "d:3", by: member, known: 0, takes: true, attempt: attempt))
+      try answer(.claim(key: "d:3", by: member, known: 0, seizes: true, attempt: attempt))
     }
     let first = try generation(try take("a", 7))
     #expect(try take("a", 7) == .claimed(generation: first, before: "a", waiting: []))
@@ -137,11 +137,11 @@ extension Answering {
 
   private func checkWaiting() throws {
     for asker in ["c", "b", "c"] { #expect(try answer(.locate(key: "t:2", asker: asker)) == .owner(nil)) }
-    #expect(try claim("t:2", "a", takes: false) == .claimed(generation: 0, before: nil, waiting: ["b", "c"]))
-    #expect(try claim("t:2", "a", takes: false) == .claimed(generation: 0, before: "a", waiting: []))
+    #expect(try claim("t:2", "a", seizes: false) == .claimed(generation: 0, before: nil, waiting: ["b", "c"]))
+    #expect(try claim("t:2", "a", seizes: false) == .claimed(generation: 0, before: "a", waiting: []))
     // An id may hold what the engine's keys and the script's texts must not trip over.
     let odd = "t:" + String(repeating: "\u{7f}\"'\\ \u{e9}", count: 6)
-    #expect(try claim(odd, "a", takes: false) == .claimed(generation: 0, before: nil, waiting: []))
+    #expect(try claim(odd, "a", seizes: false) == .claimed(generation: 0, before: nil, waiting: []))
     #expect(try answer(.locate(key: odd, asker: "b")) == .owner("a"))
   }
 }

@@ -51,7 +51,7 @@ private final class Filling: Ledger {
     let several = Several()
     for number in 0..<300 {
       let key = "d:\(number)"
-      _ = try several.answer(.claim(key: key, by: "a", known: 0, takes: true))
+      _ = try several.answer(.claim(key: key, by: "a", known: 0, seizes: true))
       #expect(several.engines.count { $0.owner(of: key) == "a" } == 1)
       #expect(try several.answer(.owner(key: key)) == .owner("a"))
     }

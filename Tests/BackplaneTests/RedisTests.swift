@@ -196,7 +196,7 @@ struct RedisTests {
     let ledger = try RealLedger(engine, RedisRole(user: "hub", password: "secret"))
     try ledger.runUntilUp()
     #expect(
-      try ledger.answer(.claim(key: "t:1", by: "a", known: 0, takes: false))
+      try ledger.answer(.claim(key: "t:1", by: "a", known: 0, seizes: false))
         == .claimed(generation: 0, before: nil, waiting: []))
     let other = try RealLedger(engine, RedisRole(user: "hub", password: "wrong"))
     try other.loop.run {
@@ -242,7 +242,7 @@ struct RedisTests {
     let engine = try RedisProcess(port: freePort())
     let ledger = try RealLedger(engine)
     try ledger.runUntilUp()
-    #expect(try ledger.answer(.claim(key: "t:1", by: "a", known: 0, takes: false)) != .unknown)
+    #expect(try ledger.answer(.claim(key: "t:1", by: "a", known: 0, seizes: false)) != .unknown)
     engine.kill()
     try ledger.loop.run {
       ledger.ledger.takeEvents(into: &ledger.events)
@@ -273,7 +273,7 @@ struct RedisTests {
     try ledger.runUntilUp()
     #expect(ledger.wasUp(at: master.port))
     #expect(
-      try ledger.answer(.claim(key: "t:1", by: "a", known: 0, takes: false))
+      try ledger.answer(.claim(key: "t:1", by: "a", known: 0, seizes: false))
         == .claimed(generation: 0, before: nil, waiting: []))
     // The replica has it, and the sentinels know each other and the replica.
     try ledger.loop.run { replica.has("lh:o:t:1") && sentinels.allSatisfy { $0.knowsOthers("fleet", 2) } }
@@ -284,7 +284,7 @@ struct RedisTests {
     }
     ledger.events.removeAll()
     #expect(
-      try ledger.answer(.claim(key: "t:1", by: "b", known: 0, takes: false)) == .held(by: "a", generation: 0))
+      try ledger.answer(.claim(key: "t:1", by: "b", known: 0, seizes: false)) == .held(by: "a", generation: 0))
     // A sentinel that dies decides nothing; where all are gone the ledger works as long as its node does.
     for sentinel in sentinels { sentinel.kill() }
     try ledger.loop.run { sentinels.allSatisfy { !$0.isRunning } }

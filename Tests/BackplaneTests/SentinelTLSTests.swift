@@ -62,7 +62,7 @@ struct SentinelTLSTests {
     try found.runUntilUp()
     #expect(found.wasUp(at: master.port, scheme: "rediss"))
     #expect(
-      try found.answer(.claim(key: "t:1", by: "a", known: 0, takes: false))
+      try found.answer(.claim(key: "t:1", by: "a", known: 0, seizes: false))
         == .claimed(generation: 0, before: nil, waiting: []))
 
     for (scheme, node, own, reason) in [
@@ -93,6 +93,6 @@ struct SentinelTLSTests {
       return found.wasUp(at: replica.port, scheme: "rediss")
     }
     found.events.removeAll()
-    #expect(try found.answer(.claim(key: "t:1", by: "b", known: 0, takes: false)) == .held(by: "a", generation: 0))
+    #expect(try found.answer(.claim(key: "t:1", by: "b", known: 0, seizes: false)) == .held(by: "a", generation: 0))
   }
 }

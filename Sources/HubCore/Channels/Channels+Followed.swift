@@ -306,11 +306,11 @@ extension Channels {
     emit(.channelClaimed(handle, answer.channel, by: driver), toSubscribersOf: channel)
   }
 
-  /// A driver is here from now on, whichever hub has it, or with `takes: false` if none has.
-  mutating func arrive(_ id: Identifier, _ arrival: UInt16, takes: Bool, _ snapshot: Subscribed.Snapshot?) {
+  /// A driver is here from now on, whichever hub has it, or with `seizes: false` if none has.
+  mutating func arrive(_ id: Identifier, _ arrival: UInt16, seizes: Bool, _ snapshot: Subscribed.Snapshot?) {
     takeOver(.driver(id), snapshot)
     takeOver(.raw(id), nil)
-    sendToCluster(.owned(.driver(id), takes: takes, arrival: arrival))
+    sendToCluster(.owned(.driver(id), seizes: seizes, arrival: arrival))
   }
 
   mutating func relay(

@@ -28,7 +28,7 @@ extension Channels {
   private mutating func count(from channel: Int, _ storage: inout HubStorage) {
     if tripsThrough != nil {
       tripsThrough = table.sequence(channel) + Channels.reserve
-      sendToCluster(.owned(.trips, takes: false))
+      sendToCluster(.owned(.trips, seizes: false))
     }
     storage.write(.channel(.trips, sequence: tripsThrough ?? table.sequence(channel)))
     table.begin(channel, ticket: storage.isOn ? storage.ticket : 0)

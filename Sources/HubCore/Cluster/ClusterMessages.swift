@@ -171,10 +171,10 @@ public enum ClusterOutput: Sendable {
   case credentials(CredentialRequest)
   /// Another hub's session wants a channel whose trip or driver is not here.
   case notHere(SessionRef)
-  /// A trip, or a driver, is here from now on. `takes`: even if another hub has the driver, which then loses it.
+  /// A trip, or a driver, is here from now on. `seizes`: even if another hub has the driver, which then loses it.
   /// `arrival`: how often it has come here, which an answer (`ClusterInput.driverElsewhere`) names; it wraps.
   /// With `.trips` the hub counts the events of all hubs' trips, which are to be sent to it.
-  case owned(Channel, takes: Bool, arrival: UInt16 = 0)
+  case owned(Channel, seizes: Bool, arrival: UInt16 = 0)
   /// This hub has forgotten a trip or a driver.
   case released(Channel)
   /// A request that would have begun a trip, or the tokens of a key (`TokenFamily.word`), was refused for want of room,

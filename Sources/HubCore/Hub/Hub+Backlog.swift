@@ -35,7 +35,7 @@ extension Hub {
       refuse(input.session, input.messageID, .rateLimited, "this hub's driver table is full", retryAfter: 60)
       return nil
     }
-    if channels.isInCluster, !wasHere { arrive(driver, takes: input.takesDriver) }
+    if channels.isInCluster, !wasHere { arrive(driver, seizes: input.seizesDriver) }
     return driver
   }
 

@@ -13,7 +13,7 @@ extension Hub {
     areas.insert(driver)
     drivers.link(driver, to: channels.find(.driver(id)))
     drivers.link(driver, toRaw: channels.find(.raw(id)))
-    if !isHere { channels.sendToCluster(.owned(.driver(id), takes: false)) }
+    if !isHere { channels.sendToCluster(.owned(.driver(id), seizes: false)) }
     if !isOnline { drivers.resume(driver, at: now, &deadlines) }
     return driver
   }

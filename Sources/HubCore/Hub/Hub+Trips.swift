@@ -70,7 +70,7 @@ extension Hub {
       if !channels.isInCluster, let id = trips[trip].bookedDriver { _ = findOrInsertDriver(id, isOnline: false) }
       trips.link(trip, to: channels.find(.trip(trips[trip].id)))
       drivers.count(begunTrips: 1, of: trips[trip].creator)
-      channels.sendToCluster(.owned(.trip(trips[trip].id), takes: false))
+      channels.sendToCluster(.owned(.trip(trips[trip].id), seizes: false))
     }
     countActiveTrip(trip)
     recordTrip(trip)

@@ -85,10 +85,10 @@ public struct Hub: ~Copyable {
     offers.joinCluster()
     areas.joinCluster()
     for trip in 0..<trips.endIndex where trips.isInUse(trip) {
-      channels.sendToCluster(.owned(.trip(trips[trip].id), takes: false))
+      channels.sendToCluster(.owned(.trip(trips[trip].id), seizes: false))
     }
     for driver in 0..<drivers.endIndex where drivers.isInUse(driver) {
-      channels.sendToCluster(.owned(.driver(drivers[driver].id), takes: false))
+      channels.sendToCluster(.owned(.driver(drivers[driver].id), seizes: false))
     }
   }
 
@@ -292,10 +292,10 @@ public struct Hub: ~Copyable {
     }
   }
 
-  /// A driver has come here, whichever hub has it, or with `takes: false` if none has: its followers follow it here.
-  mutating func arrive(_ driver: Int, takes: Bool = true) {
+  /// A driver has come here, whichever hub has it, or with `seizes: false` if none has: its followers follow it here.
+  mutating func arrive(_ driver: Int, seizes: Bool = true) {
     let (id, name, arrival) = (drivers[driver].id, Channel.driver(drivers[driver].id), drivers[driver].arrivals &+ 1)
-    channels.arrive(id, arrival, takes: takes, name.snapshot(drivers, trips, at: now, after: channels.newest(name)))
+    channels.arrive(id, arrival, seizes: seizes, name.snapshot(drivers, trips, at: now, after: channels.newest(name)))
     drivers.arrive(driver, on: channels.find(name), raw: channels.find(.raw(id)))
   }
 

@@ -22,7 +22,7 @@
 //     13:00:00   12:00:01   59:59 min      held: more than `leapMilliseconds` (10 min)
 //     13:00:01   12:00:02   0 s            confirms it, by the advance from the held fix: both are in order
 //
-// Had the third been of 12:00:02, it would be in order after the first, and the held fix dropped: its clock was wrong.
+// Had the third been of 12:00:02, it would be in order after the first, and the held one dropped: its time was wrong.
 
 /// The order of one driver's fixes by their own timestamps. 56 bytes; allocates only for a leap, and where a clock was
 /// set back.
