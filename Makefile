@@ -74,13 +74,12 @@ test: deps lint swift-tests
 #
 # Dictionaries have the same order in each process, so that a seed gives the same history again.
 SAME_ORDER := SWIFT_DETERMINISTIC_HASHING=1
-# `.ci/run` gives BUILD_FLAGS: an editor's index takes an eighth of the build.
 #
 # Tests of whole hubs mostly wait, all others compute: side by side they take half as long. The bundle is run by itself:
 # two of SwiftPM in one folder write the same files.
 TEST := NO_COLOR=1 $(CURDIR)/.build/debug/location-hubPackageTests.xctest --testing-library swift-testing
 swift-tests: deps
-	swift build --build-tests $(BUILD_FLAGS)
+	swift build --build-tests
 	@$(TEST) --filter '^EndToEndTests\.' >.build/hubs.log 2>&1 & hubs=$$!; hubs_status=0; \
 	set -o pipefail; $(SAME_ORDER) $(TEST) --skip '^EndToEndTests\.' 2>&1 | tee .build/tests.log; status=$$?; \
 	wait $$hubs || hubs_status=$$?; cat .build/hubs.log; \
