@@ -207,7 +207,7 @@ final class HubIncarnation {
   /// The records of a snapshot, sorted: tables that were filled in another order are the same.
   func state() -> [[UInt8]] {
     var records: [[UInt8]] = []
-    server.inspect { records = Self.state(of: $0) }
+    server.inspect { records = Self.state(of: &$0) }
     return records
   }
 
@@ -219,10 +219,10 @@ final class HubIncarnation {
     var hub = settings.makeHub(now: now)
     _ = try read(disk, settings, damage: .refuse, into: &hub, fix)
     hub.finishLoading(at: now)
-    return state(of: hub)
+    return state(of: &hub)
   }
 
-  private static func state(of hub: borrowing Hub) -> [[UInt8]] {
+  private static func state(of hub: inout Hub) -> [[UInt8]] {
     var records: [[UInt8]] = []
     hub.writeSnapshot { part in
       var offset = 0

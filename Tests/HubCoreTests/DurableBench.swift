@@ -99,7 +99,7 @@ final class DurableBench {
 
   /// What maintenance writes: all that a second hub has which reads the records, and neither handles nor ends anything.
   func snapshot() throws -> [[UInt8]] {
-    let loaded = try Self.loaded(read + submitted, .roomy, epoch: "loaded", seed: 1, loops: 1, at: now)
+    var loaded = try Self.loaded(read + submitted, .roomy, epoch: "loaded", seed: 1, loops: 1, at: now)
     var parts: [[UInt8]] = []
     loaded.writeSnapshot(partBytes: 300) { parts.append(Array($0)) }
     return parts
