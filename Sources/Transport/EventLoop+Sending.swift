@@ -1,5 +1,6 @@
 // Sending: a send notes a range of the arena; the flush at the end of the turn writes each connection's ranges with one
-// call. Bytes of a blocked connection are copied into an outbox, where newer state replaces older.
+// call, or those of many connections (SendRing.swift). Bytes of a blocked connection are copied into an outbox, where
+// newer state replaces older.
 
 import CHubLinux
 import Glibc
@@ -88,19 +89,36 @@ extension EventLoop {
   /// Writes this turn's output of each connection. Makes no callback, only notices.
   func flush() {
     guard !dirty.isEmpty else { return }
+    let sendsTogether = dirty.count >= SendRing.worthwhileFrom && hasRing()
     for index in 0..<dirty.count {
       let slot = dirty[index]
       let connection = unsafe slab.pointer(slot)
       // The slot may have been freed since, and reused by a connection without output.
       guard unsafe connection.pointee.flags.contains(.isDirty) else { continue }
       unsafe connection.pointee.flags.remove(.isDirty)
-      unsafe flush(ConnectionID(slot: slot, generation: connection.pointee.generation), connection)
+      let id = unsafe ConnectionID(slot: slot, generation: connection.pointee.generation)
+      unsafe flush(id, connection, together: sendsTogether)
     }
+    if sendsTogether { sendQueued() }
     dirty.removeAll()
     segments.removeAll()
   }
 
-  private func flush(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) {
+  @inline(__always)
+  private func hasRing() -> Bool {
+    unsafe state.pointee.sendRing != nil || state.pointee.mayMakeRing && makeRing()
+  }
+
+  @inline(never)
+  private func makeRing() -> Bool {
+    unsafe state.pointee.mayMakeRing = false
+    unsafe state.pointee.sendRing = SendRing()
+    return unsafe state.pointee.sendRing != nil
+  }
+
+  /// `together`: an open connection's sends may be queued in the ring.
+  @inline(__always)
+  private func flush(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, together: Bool) {
     let isTLS = unsafe connection.pointee.flags.contains(.isTLS)
     if unsafe connection.pointee.outbox != nil, unsafe connection.pointee.flags.contains(.isWritable) {
       if isTLS { unsafe sealOutbox(id, connection) } else { unsafe writeOutbox(id, connection) }
@@ -118,6 +136,8 @@ extension EventLoop {
       } else if first >= 0 {
         if isTLS {
           unsafe sealSegments(id, connection, from: first)
+        } else if together, unsafe connection.pointee.state == .open {
+          unsafe queueSegments(id, connection, from: first)
         } else {
           unsafe writeSegments(id, connection, from: first)
         }
@@ -134,22 +154,52 @@ extension EventLoop {
     var skip = 0
     while index >= 0 {
       let (transfer, asked) = unsafe writeOnce(connection.pointee.descriptor, from: index, skipping: skip)
-      switch transfer {
-      case .moved(let count):
-        noteWritten(count)
-        advance(&index, &skip, by: count)
-        // A short write means that the buffer is full; another call would only confirm that.
-        if count < asked {
-          unsafe stash(id, connection, from: index, skipping: skip)
-          return
-        }
-      case .wouldBlock, .ended:
-        unsafe stash(id, connection, from: index, skipping: skip)
-        return
-      case .failed(let number):
-        unsafe doom(id, connection, cause(of: number))
-        return
+      if unsafe !finishWrite(id, connection, &index, &skip, transfer, asked) { return }
+    }
+  }
+
+  /// Handles the result of a write from a segment, and advances over what was written. False where no other may follow.
+  @inline(__always)
+  private func finishWrite(
+    _ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, _ index: inout Int32, _ skip: inout Int,
+    _ transfer: Transfer, _ asked: Int
+  ) -> Bool {
+    switch transfer {
+    case .moved(let count):
+      noteWritten(count)
+      advance(&index, &skip, by: count)
+      // A short write means that the buffer is full; another call would only confirm that.
+      if count == asked { return true }
+      unsafe stash(id, connection, from: index, skipping: skip)
+    case .wouldBlock, .ended: unsafe stash(id, connection, from: index, skipping: skip)
+    case .failed(let number): unsafe doom(id, connection, cause(of: number))
+    }
+    return false
+  }
+
+  /// Queues ranges for the ring's call. Nothing changes the arena before that.
+  private func queueSegments(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, from first: Int32) {
+    let descriptor = unsafe connection.pointee.descriptor
+    let isFull = unsafe arena.withBytes { bytes in
+      unsafe state.pointee.sendRing!.queue(id, descriptor, from: first) { pieces in
+        unsafe gatherSegments(in: bytes, from: first, skipping: 0, into: pieces)
       }
+    }
+    if isFull { sendQueued() }
+  }
+
+  /// Makes the queued sends, and handles what became of each.
+  private func sendQueued() {
+    guard unsafe state.pointee.sendRing!.submit() else { return }
+    counters.sendBatches += 1
+    while let (entry, transfer) = unsafe state.pointee.sendRing!.takeResult() {
+      // A flush ends only the connection that it writes to, and each is in the ring once.
+      guard let connection = unsafe slab.live(entry.connection) else { continue }
+      var (index, skip) = (entry.first, 0)
+      if let transfer, unsafe !finishWrite(entry.connection, connection, &index, &skip, transfer, entry.length) {
+        continue
+      }
+      unsafe writeSegments(entry.connection, connection, from: index)
     }
   }
 
@@ -163,14 +213,17 @@ extension EventLoop {
         let rest = unsafe UnsafeRawBufferPointer(start: start, count: Int(segment.length) - skip)
         return unsafe (sockets.send(descriptor, rest), rest.count)
       }
-      let gathered = unsafe gatherSegments(in: bytes, from: first, skipping: skip)
+      let gathered = unsafe gatherSegments(in: bytes, from: first, skipping: skip, into: pieces)
       return unsafe (sockets.send(descriptor, pieces.baseAddress!, count: gathered.count), gathered.bytes)
     }
   }
 
   /// Points `pieces` to segments in the arena's bytes.
   @inline(__always)
-  func gatherSegments(in bytes: UnsafeRawBufferPointer, from first: Int32, skipping skip: Int) -> Gathering {
+  func gatherSegments(
+    in bytes: UnsafeRawBufferPointer, from first: Int32, skipping skip: Int,
+    into pieces: UnsafeMutableBufferPointer<iovec>
+  ) -> Gathering {
     var gathered = unsafe Gathering(pieces)
     var index = first
     var skip = skip

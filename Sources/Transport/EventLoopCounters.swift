@@ -6,9 +6,11 @@ public struct EventLoopCounters: Sendable, Hashable {
   /// Reads with bytes, and their number.
   public var reads: UInt64 = 0
   public var bytesRead: UInt64 = 0
-  /// Calls of send or sendmsg that took bytes, and their number.
+  /// Sends to a connection that took bytes, and their number.
   public var writes: UInt64 = 0
   public var bytesWritten: UInt64 = 0
+  /// System calls that made several of these (SendRing.swift).
+  public var sendBatches: UInt64 = 0
 
   public var accepted: UInt64 = 0
   /// Outgoing connections that were started.

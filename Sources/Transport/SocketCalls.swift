@@ -175,7 +175,7 @@ struct SocketCalls {
 
   /// The result of a write that failed with `number`. ENOBUFS and ENOMEM are temporary; EPOLLOUT comes when there is
   /// room again.
-  private static func unsent(_ number: Int32) -> Transfer {
+  static func unsent(_ number: Int32) -> Transfer {
     switch number {
     case EAGAIN, ENOBUFS, ENOMEM: .wouldBlock
     case _: .failed(errno: number)

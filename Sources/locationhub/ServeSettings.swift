@@ -136,6 +136,7 @@ struct ServeOptions: Sendable {
     Setting(
       "turn-pace", \.server.limits.loop.turnPaceMicroseconds, .whole(0...10_000), "US",
       "under load, let sockets gather this long before a turn; twice that with several loops; 0: never"),
+    Setting("io-uring", \.server.limits.loop.sendsTogether, .onOff, "on|off", "send to many in one system call"),
     Setting(
       "heartbeat", \.server.heartbeatInterval, .number(seconds), "SECONDS", "how often a client should be heard",
       past: #"close 4408 after 2.5 times as long (`closes_total{code="4408"}`)"#),

@@ -50,6 +50,7 @@ enum Exceptions {
     "Sources/Transport/LoopState.swift",
     "Sources/Transport/Outbox.swift",
     "Sources/Transport/Poller.swift",
+    "Sources/Transport/SendRing.swift",
     "Sources/Transport/TLS/TLSBuffers.swift",
     "Sources/Transport/TLS/TLSClient.swift",
     "Sources/Transport/TLS/TLSContext.swift",

@@ -131,9 +131,9 @@ import Testing
     let recorder = Recorder(loop)
     let start = ClockReading.read().uptimeNanoseconds
     loop.setLoopTimer(at: start + 20_000_000)
-    loop.runTurn()
+    // A signal ends a sleep, and so does the end of a ring that another test used on this thread.
+    while recorder.loopTimers == 0, loop.counters.turns < 10 { loop.runTurn() }
     #expect(recorder.loopTimers == 1)
-    #expect(loop.counters.turns == 1)
     #expect(loop.now.uptimeNanoseconds - start >= 20_000_000)
   }
   @Test func `a timer for a time long past fires at once, where the loop would sleep`() throws {

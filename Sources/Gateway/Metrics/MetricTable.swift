@@ -63,6 +63,9 @@ extension Metric {
     Metric("written_bytes_total", loops: \.transport.bytesWritten, "Bytes written."),
     Metric("reads_total", loops: \.transport.reads, "Reads that gave bytes."),
     Metric("writes_total", loops: \.transport.writes, "Writes."),
+    Metric(
+      "send_batches_total", loops: \.transport.sendBatches,
+      "System calls that sent to several connections, by io_uring."),
     Metric("turns_total", loops: \.transport.turns, "Turns of event loops."),
     Metric("loop_stalls_total", loops: \.stalls, "How often a loop did not turn for more than a second."),
     Metric(
