@@ -264,7 +264,7 @@ public struct Limits: Sendable {
   /// Bytes of a long answer in one piece that is compressed when sent.
   var compressedPieceBytes: Int { min(gzipPieceBytes, answerPieceBytes) }
 
-  /// Descriptors that are not connections: files, listeners, epoll instances.
+  /// Descriptors that are not connections: files, listeners, epoll instances, rings.
   private static let reservedDescriptors = 64
 
   /// The kernel's table of open files is grown to this at the start; 1 MiB of its memory.
@@ -302,6 +302,7 @@ extension EventLoopLimits {
     limits.readBytesPerTurn = 32 * 1024
     // Twice as long where there are several loops: each has half of the messages or less, and so would its turns.
     limits.turnPaceMicroseconds = 500
+    limits.sendsTogether = true
     return limits
   }
 }

@@ -7,6 +7,9 @@ import Glibc
 import HubBytes
 
 extension EventLoop {
+  /// Whether the kernel allows this process to send to several connections in one system call.
+  public static var canSendTogether: Bool { SendRing() != nil }
+
   /// Sends a range of `arena` to a connection, in order, at the end of this turn. Some 10 ns; no system call, no copy.
   ///
   /// One send is one frame: it is replaced, dropped or sent as a whole. With `conflationKey` 0 it is dropped only by an
@@ -89,7 +92,7 @@ extension EventLoop {
   /// Writes this turn's output of each connection. Makes no callback, only notices.
   func flush() {
     guard !dirty.isEmpty else { return }
-    let sendsTogether = dirty.count >= SendRing.worthwhileFrom && hasRing()
+    let sendsTogether = unsafe dirty.count >= SendRing.worthwhileFrom && state.pointee.sendRing != nil
     for index in 0..<dirty.count {
       let slot = dirty[index]
       let connection = unsafe slab.pointer(slot)
@@ -102,18 +105,6 @@ extension EventLoop {
     if sendsTogether { sendQueued() }
     dirty.removeAll()
     segments.removeAll()
-  }
-
-  @inline(__always)
-  private func hasRing() -> Bool {
-    unsafe state.pointee.sendRing != nil || state.pointee.mayMakeRing && makeRing()
-  }
-
-  @inline(never)
-  private func makeRing() -> Bool {
-    unsafe state.pointee.mayMakeRing = false
-    unsafe state.pointee.sendRing = SendRing()
-    return unsafe state.pointee.sendRing != nil
   }
 
   /// `together`: an open connection's sends may be queued in the ring.
@@ -190,8 +181,7 @@ extension EventLoop {
 
   /// Makes the queued sends, and handles what became of each.
   private func sendQueued() {
-    guard unsafe state.pointee.sendRing!.submit() else { return }
-    counters.sendBatches += 1
+    if unsafe state.pointee.sendRing!.submit() { counters.sendBatches += 1 }
     while let (entry, transfer) = unsafe state.pointee.sendRing!.takeResult() {
       // A flush ends only the connection that it writes to, and each is in the ring once.
       guard let connection = unsafe slab.live(entry.connection) else { continue }

@@ -92,7 +92,7 @@ public final class EventLoop {
     unsafe state.initialize(
       to: LoopState(
         now: now, latestUptime: now.uptimeNanoseconds, poller: poller,
-        mayMakeRing: limits.sendsTogether && network == nil,
+        sendRing: limits.sendsTogether && network == nil ? SendRing() : nil,
         pace: TurnPace(limits, now: now.uptimeNanoseconds), wheel: TimerWheel(startingAt: now.uptimeNanoseconds)))
     unsafe readBuffer = .allocate(byteCount: limits.readBufferBytes, alignment: 64)
     unsafe pieces = .allocate(capacity: 64)

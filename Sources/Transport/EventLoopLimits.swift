@@ -21,8 +21,8 @@ public struct EventLoopLimits: Sendable, Hashable {
   /// Ready sockets handled in one turn; the others are first in the next one.
   public var eventsPerTurn = 1024
 
-  /// Sends of several connections in a turn go with one system call where the kernel allows that (SendRing.swift).
-  public var sendsTogether = true
+  /// Sends to several connections without TLS go in one system call where the kernel allows that (SendRing.swift).
+  public var sendsTogether = false
 
   /// Microseconds for which a loop under load lets its sockets gather before it polls them again (TurnPace.swift); 0
   /// for never. A loop with little to do never waits.

@@ -22,10 +22,8 @@ struct LoopState: ~Copyable {
   /// Not retained: see `EventLoop.delegate`.
   unowned var delegate: (any EventLoopDelegate)?
   var poller: Poller
-  /// Nil before it is of use, and where there is none.
+  /// Nil for sends one by one.
   var sendRing: SendRing?
-  /// None was asked for yet, and it may be.
-  var mayMakeRing: Bool
   var pace: TurnPace
   /// For a loop with assistants (EventLoop+Assists): held by the thread that runs its turns, and by none while it
   /// sleeps.

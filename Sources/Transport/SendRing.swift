@@ -25,7 +25,7 @@ struct SendRing: ~Copyable {
 
   /// Sends in one call. Each has 64 bytes of memory, 32 for its result, and 168 for several pieces.
   static let capacity = 256
-  /// Fewer in a turn cost as much as by `send`.
+  /// With fewer in a turn the hub gained nothing.
   static let worthwhileFrom = 8
   static let pieceCount = 7
 
@@ -46,7 +46,7 @@ struct SendRing: ~Copyable {
   private var taken = 0
   private var handled = 0
 
-  // linux/io_uring.h; the headers of an older system lack the first.
+  // linux/io_uring.h; the first is missing in that of an older system.
   private static let submitAll: UInt32 = 1 << 7
   private static let offsetOfQueues: off_t = 0
   private static let offsetOfRequests: off_t = 0x1000_0000
@@ -116,6 +116,7 @@ struct SendRing: ~Copyable {
     var request = io_uring_sqe()
     request.fd = descriptor
     request.user_data = UInt64(index)
+    // Without MSG_DONTWAIT the kernel would wait for room, and read the arena when it has other bytes.
     request.msg_flags = UInt32(MSG_NOSIGNAL | MSG_DONTWAIT)
     if gathered.count == 1 {
       request.opcode = UInt8(IORING_OP_SEND.rawValue)
@@ -134,20 +135,20 @@ struct SendRing: ~Copyable {
     return entries.count == Self.capacity
   }
 
-  /// Makes all sends; false where there are none. Then `takeResult` gives what became of each.
+  /// Makes the sends, unless they are too few; then `takeResult` gives what became of each. False where none was made.
   mutating func submit() -> Bool {
-    if entries.isEmpty { return false }
+    (taken, handled) = (0, 0)
+    if entries.count < Self.worthwhileFrom { return false }
     let first = unsafe requestTail.pointee.load(ordering: .relaxed)
     unsafe requestTail.pointee.store(first &+ UInt32(entries.count), ordering: .releasing)
-    taken = 0
     while taken < entries.count {
       let count = hub_io_uring_enter(ring.raw, UInt32(entries.count - taken), 0, 0)
       if count > 0 { taken += Int(count) } else if count == 0 || errno != EINTR { break }
     }
-    // Without memory the kernel takes no more. It looks at this number in a call only.
+    // Without memory the kernel takes no more. It looks at this number in a call only, and the next must not make
+    // these sends again.
     unsafe requestTail.pointee.store(first &+ UInt32(taken), ordering: .releasing)
-    handled = 0
-    return true
+    return taken > 0
   }
 
   /// The next send with its result; nil instead of a result for one that was not made. Nil after the last one, and the

@@ -77,7 +77,10 @@ public final class RedisProcess {
     guard isConnected else { return "" }
     _ = Array("\(command)\r\n".utf8).withUnsafeBytes { write(socket, $0.baseAddress, $0.count) }
     var bytes = [UInt8](repeating: 0, count: 16_384)
-    let count = bytes.withUnsafeMutableBytes { read(socket, $0.baseAddress, $0.count) }
+    var count = 0
+    repeat {
+      count = bytes.withUnsafeMutableBytes { read(socket, $0.baseAddress, $0.count) }
+    } while count < 0 && errno == EINTR
     return String(decoding: bytes.prefix(max(0, count)), as: UTF8.self)
   }
 

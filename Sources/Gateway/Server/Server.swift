@@ -84,6 +84,7 @@ public final class Server: Sendable {
         [
           "address": "\(server.address)", "tls": "\(configuration.tls != nil)", "loops": "\(configuration.loops)",
           "dev_auth": "\(configuration.allowsDevelopmentCredentials)",
+          "io_uring": "\(limits.sendsTogether && EventLoop.canSendTogether)",
           "connections_per_loop": "\(limits.maximumConnections)", "sessions": "\(shared.admissions.sessionLimit)",
         ])
       return server
