@@ -144,23 +144,27 @@ extension EventLoop {
     var index = first
     var skip = 0
     while index >= 0 {
-      let (transfer, asked) = unsafe writeOnce(connection.pointee.descriptor, from: index, skipping: skip)
-      if unsafe !finishWrite(id, connection, &index, &skip, transfer, asked) { return }
+      let (transfer, asked, next) = unsafe writeOnce(connection.pointee.descriptor, from: index, skipping: skip)
+      if unsafe !finishWrite(id, connection, &index, &skip, transfer, asked, next) { return }
     }
   }
 
-  /// Handles the result of a write from a segment, and advances over what was written. False where no other may follow.
+  /// Handles the result of a write of `asked` bytes, up to the segment `next`, and advances over what was written. False
+  /// where no other write may follow.
   @inline(__always)
   private func finishWrite(
     _ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, _ index: inout Int32, _ skip: inout Int,
-    _ transfer: Transfer, _ asked: Int
+    _ transfer: Transfer, _ asked: Int, _ next: Int32
   ) -> Bool {
     switch transfer {
     case .moved(let count):
       noteWritten(count)
-      advance(&index, &skip, by: count)
+      if count == asked {
+        (index, skip) = (next, 0)
+        return true
+      }
       // A short write means that the buffer is full; another call would only confirm that.
-      if count == asked { return true }
+      advance(&index, &skip, by: count)
       unsafe stash(id, connection, from: index, skipping: skip)
     case .wouldBlock, .ended: unsafe stash(id, connection, from: index, skipping: skip)
     case .failed(let number): unsafe doom(id, connection, cause(of: number))
@@ -185,35 +189,39 @@ extension EventLoop {
     while let (entry, transfer) = unsafe state.pointee.sendRing!.takeResult() {
       // A flush ends only the connection that it writes to, and each is in the ring once.
       guard let connection = unsafe slab.live(entry.connection) else { continue }
+      let id = entry.connection
       var (index, skip) = (entry.first, 0)
-      if let transfer, unsafe !finishWrite(entry.connection, connection, &index, &skip, transfer, entry.length) {
-        continue
+      if let transfer {
+        let (asked, next) = (entry.length, entry.next)
+        if unsafe !finishWrite(id, connection, &index, &skip, transfer, asked, next) { continue }
       }
-      unsafe writeSegments(entry.connection, connection, from: index)
+      unsafe writeSegments(id, connection, from: index)
     }
   }
 
   @inline(__always)
-  private func writeOnce(_ descriptor: Int32, from first: Int32, skipping skip: Int) -> (Transfer, asked: Int) {
+  private func writeOnce(_ descriptor: Int32, from first: Int32, skipping skip: Int) -> (
+    Transfer, asked: Int, next: Int32
+  ) {
     // The pointers into the arena are used before withBytes returns, and nothing in it touches the arena.
     unsafe arena.withBytes { bytes in
       let segment = segments[Int(first)]
       if segment.next < 0 {
         let start = unsafe bytes.baseAddress! + Int(segment.offset) + skip
         let rest = unsafe UnsafeRawBufferPointer(start: start, count: Int(segment.length) - skip)
-        return unsafe (sockets.send(descriptor, rest), rest.count)
+        return unsafe (sockets.send(descriptor, rest), rest.count, -1)
       }
-      let gathered = unsafe gatherSegments(in: bytes, from: first, skipping: skip, into: pieces)
-      return unsafe (sockets.send(descriptor, pieces.baseAddress!, count: gathered.count), gathered.bytes)
+      let (gathered, next) = unsafe gatherSegments(in: bytes, from: first, skipping: skip, into: pieces)
+      return unsafe (sockets.send(descriptor, pieces.baseAddress!, count: gathered.count), gathered.bytes, next)
     }
   }
 
-  /// Points `pieces` to segments in the arena's bytes.
+  /// Points `pieces` to segments in the arena's bytes, as far as there are pieces: up to the segment `next`.
   @inline(__always)
   func gatherSegments(
     in bytes: UnsafeRawBufferPointer, from first: Int32, skipping skip: Int,
     into pieces: UnsafeMutableBufferPointer<iovec>
-  ) -> Gathering {
+  ) -> (Gathering, next: Int32) {
     var gathered = unsafe Gathering(pieces)
     var index = first
     var skip = skip
@@ -224,7 +232,7 @@ extension EventLoop {
       skip = 0
       index = segment.next
     }
-    return gathered
+    return (gathered, index)
   }
 
   /// Advances over `count` sent bytes: to the first segment that is not entirely sent, and the offset in it.

@@ -195,7 +195,7 @@ extension EventLoop {
     while index >= 0, unsafe connection.pointee.outbox == nil {
       // The pointers into the arena are used before withBytes returns, and nothing in it touches the arena.
       let (sealed, failure) = unsafe arena.withBytes { bytes in
-        let count = unsafe gatherSegments(in: bytes, from: index, skipping: skip, into: pieces).count
+        let count = unsafe gatherSegments(in: bytes, from: index, skipping: skip, into: pieces).0.count
         return unsafe stream.pointee.seal(buffers.pointee.gather(pieces, count: count))
       }
       if let cause = unsafe failure.map(CloseCause.tlsFailed) ?? emit(id, connection, stream) {

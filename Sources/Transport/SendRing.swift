@@ -18,8 +18,9 @@ struct SendRing: ~Copyable {
   /// A send: what a connection has in this turn, or as much of it as fits into `pieceCount` pieces.
   struct Entry {
     let connection: ConnectionID
-    /// Its first segment, and its length in bytes.
+    /// Its first segment, the one behind it, and its length in bytes.
     let first: Int32
+    let next: Int32
     let length: Int
   }
 
@@ -106,13 +107,13 @@ struct SendRing: ~Copyable {
   @inline(__always)
   mutating func queue(
     _ connection: ConnectionID, _ descriptor: Int32, from first: Int32,
-    _ gather: (UnsafeMutableBufferPointer<iovec>) -> Gathering
+    _ gather: (UnsafeMutableBufferPointer<iovec>) -> (Gathering, next: Int32)
   ) -> Bool {
     let index = entries.count
     precondition(index < Self.capacity)
     let pieces = unsafe UnsafeMutableBufferPointer(
       start: pieces.baseAddress! + index * Self.pieceCount, count: Self.pieceCount)
-    let gathered = unsafe gather(pieces)
+    let (gathered, next) = unsafe gather(pieces)
     var request = io_uring_sqe()
     request.fd = descriptor
     request.user_data = UInt64(index)
@@ -131,7 +132,7 @@ struct SendRing: ~Copyable {
     }
     let place = unsafe Int(requestTail.pointee.load(ordering: .relaxed)) + index
     unsafe requests[place & (requests.count - 1)] = request
-    entries.append(Entry(connection: connection, first: first, length: gathered.bytes))
+    entries.append(Entry(connection: connection, first: first, next: next, length: gathered.bytes))
     return entries.count == Self.capacity
   }
 
