@@ -149,8 +149,8 @@ extension EventLoop {
     }
   }
 
-  /// Handles the result of a write of `asked` bytes, up to the segment `next`, and advances over what was written. False
-  /// where no other write may follow.
+  /// Handles the result of a write of `asked` bytes, up to the segment `next`, and advances over what was written.
+  /// False where no other write may follow.
   @inline(__always)
   private func finishWrite(
     _ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, _ index: inout Int32, _ skip: inout Int,

@@ -1,6 +1,6 @@
 // One thread's event loop over epoll: connections, timers, listeners, and the output of a turn.
 //
-// As in redis: read all ready sockets, let the owner handle the input, then write to each connection with one call.
+// As in redis: read all ready sockets, let the owner handle the input, then write to each connection once.
 // Output for many connections is in the turn's arena once; a connection holds 24 bytes for each send, and bytes are
 // copied only where the kernel takes no more.
 //
