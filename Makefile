@@ -74,7 +74,7 @@ test: deps lint swift-tests
 #
 # Dictionaries have the same order in each process, so that a seed gives the same history again.
 SAME_ORDER := SWIFT_DETERMINISTIC_HASHING=1
-#
+
 # Tests of whole hubs mostly wait, all others compute: side by side they take half as long. The bundle is run by itself:
 # two of SwiftPM in one folder write the same files.
 TEST := NO_COLOR=1 $(CURDIR)/.build/debug/location-hubPackageTests.xctest --testing-library swift-testing

@@ -187,7 +187,7 @@ extension EventLoop {
   private func sendQueued() {
     if unsafe state.pointee.sendRing!.submit() { counters.sendBatches += 1 }
     while let (entry, transfer) = unsafe state.pointee.sendRing!.takeResult() {
-      // A flush ends only the connection that it writes to, and each is in the ring once.
+      // It is live: a flush ends only the connection that it writes to, and each is in the ring once.
       guard let connection = unsafe slab.live(entry.connection) else { continue }
       let id = entry.connection
       var (index, skip) = (entry.first, 0)

@@ -24,7 +24,7 @@ struct SendRing: ~Copyable {
     let length: Int
   }
 
-  /// Sends in one call. Each has 64 bytes of memory, 32 for its result, and 168 for several pieces.
+  /// The most sends in one call. For each the ring has 64 bytes, 32 for its result, and 168 for its pieces.
   static let capacity = 256
   /// With fewer in a turn the hub gained nothing.
   static let worthwhileFrom = 8
@@ -47,7 +47,7 @@ struct SendRing: ~Copyable {
   private var taken = 0
   private var handled = 0
 
-  // linux/io_uring.h; the first is missing in that of an older system.
+  // From linux/io_uring.h; older versions of it lack the first.
   private static let submitAll: UInt32 = 1 << 7
   private static let offsetOfQueues: off_t = 0
   private static let offsetOfRequests: off_t = 0x1000_0000
@@ -163,7 +163,7 @@ struct SendRing: ~Copyable {
     guard handled < taken else { return (entries[handled], nil) }
     let head = unsafe resultHead.pointee.load(ordering: .relaxed)
     while unsafe resultTail.pointee.load(ordering: .acquiring) == head {
-      // A send that may not wait has its result at once; but to rely on that would read a stale one.
+      // A send that may not wait has its result at once. If one had not, an older one would be read in its place.
       let outcome = hub_io_uring_enter(ring.raw, 0, 1, Self.waitsForResults)
       precondition(outcome >= 0 || errno == EINTR, "io_uring_enter failed on the loop's own ring")
     }
