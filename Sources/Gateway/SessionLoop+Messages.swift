@@ -58,7 +58,6 @@ extension SessionLoop {
     }
     let rules = MessageRules(
       session: reference(sessions[slot].connection), rights: sessions[slot].open.rights, envelope: envelope, now: now,
-      subscriptions: sessions[slot].open.subscriptions.count, maximumSubscriptions: limits.subscriptionsPerSession,
       areaRadiusMeters: limits.areaRadiusMeters)
     switch rules.outcome {
     case .ask(let input): inputs.append(input)

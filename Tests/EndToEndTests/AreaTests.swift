@@ -71,9 +71,9 @@ extension EndToEnd.Areas {
     try hub.metrics { $0["table_entries{table=\"areas\"}"] == 1 && $0["subscriptions"] == 1 }
   }
 
-  @Test("a view that moves makes room for itself: the cells that it leaves are not counted")
-  func viewsAtTheLimit() throws {
-    let hub = try TestHub { $0.limits.subscriptionsPerSession = 5 }
+  @Test("a view that moves makes room for itself: the cells that it leaves are not counted", arguments: [4, 5])
+  func viewsAtTheLimit(limit: Int) throws {
+    let hub = try TestHub { $0.limits.subscriptionsPerSession = limit }
     let rider = try hub.rider("r1")
     for place in ["52.52,13.405", "48.1371,11.5754", "52.52,13.405"] {  // four cells, two, four
       try rider.send("subscribe", ["channel": "nearby:\(place),300", "viewId": "map"])

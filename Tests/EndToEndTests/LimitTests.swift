@@ -1,4 +1,4 @@
-// Each limit of Limits.swift and HubLimits is reached here or in the file named beside it.
+// Limits of Limits.swift and HubLimits that are reached here, and the files where others are:
 //
 //     requestHeadBytes, requestBodyBytes, handshakeSeconds, keepAliveSeconds,
 //     requestsPerTurn, connectionsPerLoop, acceptsPerTurn, acceptBacklog         AdmissionTests
@@ -8,7 +8,7 @@
 //     subscriptionsPerSession, closingSeconds, outboxBytesPerSession, outboxBytes, readBufferBytes, arenaKeepBytes,
 //     mailboxMessages, and the hub's tables                                      here
 //     metricsSeconds                                                             GatewayTests/StallTests
-//     profiles, accuracyMeters                                                   MotionTests
+//     profiles; areas, areasPerIdentity                                          MotionTests; AreaTests
 //     the options that set them                                                  LimitOptionTests
 import Foundation
 import HubCore
@@ -96,8 +96,6 @@ extension EndToEnd.LimitsReached {
     #expect(try small.settle().isEmpty)
   }
 
-  // MARK: Subscriptions
-
   @Test("a session has so many subscriptions and no more", arguments: loopCounts)
   func subscriptions(loops: Int) throws {
     let hub = try TestHub(loops: loops) { $0.limits.subscriptionsPerSession = 3 }
@@ -106,6 +104,7 @@ extension EndToEnd.LimitsReached {
     let id = try rider.send("subscribe", ["channel": "trip:T3"])
     let error = try rider.receive("error")
     #expect(error.code == "rate_limited" && error.replyTo == id)
+    try rider.subscribe("trip:T1")  // which it has
     try rider.send("unsubscribe", ["channel": "trip:T0"])
     _ = try rider.receive("unsubscribed")
     try rider.subscribe("trip:T3")

@@ -27,10 +27,12 @@ extension FanOut {
     let before = areas.cells(recipient.slot, ofViewBefore: view)
     let left = areas.cellsLeft(recipient.slot, by: view)
     let new = cells.filter { subscriptions.subscriber(of: $0, session.open.subscriptions) == nil }
-    let count = session.open.subscriptions.count - left.count + new.count
+    let count = Int(session.open.subscriptions.open) - left.count + new.count
     var refusal: MessageRefusal?
-    if count > limits.subscriptionsPerSession || !rights.mayKeep(answer.channel, isParty: false) {
-      refusal = .tooManyCells(limits, replyTo: answer.replyTo)
+    if !rights.mayKeep(answer.channel, isParty: false) {
+      refusal = .grantEnded(replyTo: answer.replyTo)
+    } else if count > limits.subscriptionsPerSession {
+      refusal = .tooManySubscriptions(limits, replyTo: answer.replyTo)
     } else if !admissions.watches(rights.role, IdentityKey(rights.credential), more: cells.count - before.count) {
       refusal = .tooManyCells(of: rights.role, limits, replyTo: answer.replyTo)
     }

@@ -243,8 +243,15 @@ struct FanOut: ~Copyable {
     // The token may have been replaced meanwhile.
     guard session.open.rights.mayKeep(answer.channel, isParty: isParty) else {
       release(channel, &inputs)
-      return MessageRefusal(
-        .forbidden, "the session's token does not open this channel any more", replyTo: answer.replyTo)
+      return .grantEnded(replyTo: answer.replyTo)
+    }
+    // One that it has already may be asked for again, with what was missed.
+    guard
+      Int(session.open.subscriptions.open) < limits.subscriptionsPerSession
+        || subscriptions.subscriber(of: channel, session.open.subscriptions) != nil
+    else {
+      release(channel, &inputs)
+      return .tooManySubscriptions(limits, replyTo: answer.replyTo)
     }
     let recipient = session.recipient
     let isNew = subscriptions.add(

@@ -40,8 +40,8 @@ struct SessionSubscriptions {
 
   /// Head of the session's list in the table.
   fileprivate var first = SessionSubscriptions.none
-  /// The number of nodes in the list.
-  fileprivate var open: UInt16 = 0
+  /// Subscriptions that the session has: the number of nodes in the list.
+  fileprivate(set) var open: UInt16 = 0
   /// Requests that the hub has not answered yet.
   private(set) var unanswered: UInt16 = 0
 

@@ -23,8 +23,13 @@ extension MessageRefusal {
     MessageRefusal(.rateLimited, "more than \(units) units of work a second", replyTo: nil, retryAfter: 1)
   }
 
+  /// The session's token was replaced while the hub was asked.
+  static func grantEnded(replyTo messageID: MessageID?) -> MessageRefusal {
+    MessageRefusal(.forbidden, "the session's token does not open this channel any more", replyTo: messageID)
+  }
+
   /// A session is at its limit of subscriptions.
-  static func tooManyCells(_ limits: borrowing Limits, replyTo messageID: MessageID?) -> MessageRefusal {
+  static func tooManySubscriptions(_ limits: borrowing Limits, replyTo messageID: MessageID?) -> MessageRefusal {
     MessageRefusal(
       .rateLimited,
       "a session has at most \(limits.subscriptionsPerSession) subscriptions; each cell of an area is one",

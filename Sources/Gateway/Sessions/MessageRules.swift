@@ -21,9 +21,6 @@ struct MessageRules {
   let rights: SessionRights
   let envelope: ClientEnvelope
   let now: Moment
-  /// The session's subscriptions, and their limit.
-  let subscriptions: Int
-  let maximumSubscriptions: Int
   /// The largest radius that ops may watch, in metres.
   let areaRadiusMeters: Double
   /// It came by HTTP, not from a session of its driver.
@@ -106,10 +103,6 @@ struct MessageRules {
     guard let grant = credential.grant(for: request.channel) else {
       return refuse(.forbidden, "a \(rights.role.name) may not subscribe to this channel")
     }
-    guard subscriptions < maximumSubscriptions else {
-      return refuse(
-        .rateLimited, "a session has at most \(maximumSubscriptions) subscriptions", retryAfter: 1, at: .subscriptions)
-    }
     return .subscribe(
       SubscribeInput(session: session, actor: credential.actor, messageID: messageID, request: request, grant: grant))
   }
@@ -147,7 +140,7 @@ extension MessageRules {
   /// For a message that came by HTTP.
   init(_ context: HTTPContext, _ rights: SessionRights, _ envelope: ClientEnvelope) {
     self.init(
-      session: context.session, rights: rights, envelope: envelope, now: context.now, subscriptions: 0,
-      maximumSubscriptions: context.limits.subscriptionsPerSession, areaRadiusMeters: context.limits.areaRadiusMeters)
+      session: context.session, rights: rights, envelope: envelope, now: context.now,
+      areaRadiusMeters: context.limits.areaRadiusMeters)
   }
 }
