@@ -188,24 +188,24 @@ extension ClientSession {
   private func note(_ error: ErrorReply, _ number: UInt64, _ connection: ClientConnection, _ now: Moment) {
     let retry = error.code.facts.retry
     let retryAt: Int64?
+    // A refused subscription is repeated with a growing delay.
+    let failures = subscriptions.failures(of: number) + 1
     switch retry {
     case .later:
-      let seconds = error.retryAfter ?? limits.retryAfterSeconds
-      retryAt = now.uptime + nanoseconds(min(max(seconds, 0), limits.longestRetryAfter))
+      let seconds = min(max(error.retryAfter ?? limits.retryAfterSeconds, 0), limits.longestRetryAfter)
+      retryAt = now.uptime + nanoseconds(failures > 1 ? max(seconds, limits.delay(before: failures - 1)) : seconds)
     case .once:
-      // A refused subscription is repeated, with a growing delay, as long as the fault is the hub's.
-      let failures = subscriptions.failures(of: number) + 1
+      // As long as the fault is the hub's.
       let isLast = error.hasNewerCode && failures >= limits.newerRefusals
       retryAt = isLast ? nil : now.uptime + nanoseconds(limits.delay(before: failures))
     case .never, .changed, .withNewToken: retryAt = nil
     }
     lastRefused = nil
     if subscriptions.refused(number, retryAt: retryAt) { return }
-    if let retryAt, queue.retry(number, once: retry == .once) {
-      // All wait, to keep the order as far as possible.
-      connection.queueNotBefore = max(connection.queueNotBefore, retryAt)
-    } else if retry != .once || !queue.hold(number) {
-      lastRefused = queue.confirm(number)
+    switch retryAt.map({ queue.retry(number, once: retry == .once, at: $0) }) ?? .never {
+    case .first: connection.queueNotBefore = max(connection.queueNotBefore, retryAt ?? .min)
+    case .postponed: break
+    case .never: if retry != .once || !queue.hold(number) { lastRefused = queue.confirm(number) }
     }
   }
 }

@@ -202,6 +202,7 @@ extension ClientSession {
             viewID: subscription.viewID, isEventsOnly: subscription.isEventsOnly)), number: number, connection, now,
         &buffer)
     }
+    queue.sendPostponed(at: now.uptime)
     guard now.uptime >= connection.queueNotBefore else { return }
     while buffer.count < end, let index = queue.next(), writeEntry(index, connection, now, &buffer) {}
   }
@@ -309,14 +310,14 @@ extension ClientSession {
 
   func hasSomethingToSend(_ connection: ClientConnection) -> Bool {
     connection.wantsPing || wantsRefresh || !connection.unsubscribes.isEmpty || subscriptions.nextTime != nil
-      || queue.hasUnsent
+      || queue.hasUnsent || queue.postponedUntil != .max
   }
 
   /// When something that waits for the rate, or the hub's delay, may be sent.
   func sendingDeadline(_ connection: ClientConnection) -> Int64? {
     let budget = connection.budget
-    var time = Int64.max
-    if let next = subscriptions.nextTime { time = max(next, budget.time(for: 1)) }
+    var time = queue.postponedUntil
+    if let next = subscriptions.nextTime { time = min(time, max(next, budget.time(for: 1))) }
     if !connection.unsubscribes.isEmpty { time = min(time, budget.time(for: 1)) }
     if queue.hasUnsent { time = min(time, max(connection.queueNotBefore, budget.time(for: queue.costOfNext))) }
     return time == .max ? nil : time

@@ -19,6 +19,8 @@ final class QueuedMessage {
   let bytes: Int
   /// Its cost, once found to exceed the budget on this connection; 1 before.
   var cost = 1.0
+  /// When it is to be sent again, while it is held (uptime, ns).
+  fileprivate(set) var notBefore = Int64.min
   /// For a run of fixes, the number of its first one: the entry has that of its last.
   let first: UInt64?
   /// The application's id for it; nil where its number is its id.
@@ -59,7 +61,7 @@ struct SendQueue {
   struct Entry {
     enum State {
       case unsent, sent
-      /// Sent, and the hub has failed at it twice: it waits until it is sent again. Only fixes are held.
+      /// Sent, and it waits until it is sent again: fixes that the hub has failed at twice, and postponed messages.
       case held
     }
 
@@ -90,6 +92,8 @@ struct SendQueue {
   private(set) var sentThrough: UInt64 = 0
   /// Fixes dropped at the limit.
   private(set) var droppedFixes: UInt64 = 0
+  /// When the next of the postponed messages is to be sent again (uptime, ns); `.max` where there is none.
+  private(set) var postponedUntil = Int64.max
 
   var hasUnsent: Bool { unsent > 0 }
 
@@ -166,6 +170,7 @@ struct SendQueue {
     }
     batchFixes(atMost: maximumBatch) { _ in true }
     sentThrough = 0
+    postponedUntil = .max
   }
 
   /// Sent and unconfirmed fixes up to this number are to be sent again, in batches of at most `maximumBatch`: there was
@@ -243,16 +248,50 @@ struct SendQueue {
     return payload
   }
 
-  /// The message is to be repeated later; true when it will be. `once`: not if it was repeated so before.
-  mutating func retry(_ number: UInt64, once: Bool) -> Bool {
-    guard let index = find(number), !once || !entries[index].isRepeated else { return false }
+  enum Repetition {
+    /// It will not be repeated.
+    case never
+    /// It is the next to be sent, so that the order is kept as far as possible.
+    case first
+    /// It is sent again by itself, when its time has come.
+    case postponed
+  }
+
+  /// The message is to be repeated at `time` (uptime, ns); `once`: not if it was repeated so before. Only fixes,
+  /// batches and moves have an order.
+  mutating func retry(_ number: UInt64, once: Bool, at time: Int64) -> Repetition {
+    guard let index = find(number), !once || !entries[index].isRepeated else { return .never }
     if once { entries[index].isRepeated = true }
-    guard entries[index].isSent else { return true }
+    guard entries[index].isSent else { return .first }
+    if case .message(let queued) = entries[index].payload, !SendQueue.isDurable(entries[index].payload) {
+      entries[index].state = .held
+      queued.notBefore = time
+      postponedUntil = min(postponedUntil, time)
+      return .postponed
+    }
     if SendQueue.holdsFixes(entries[index].payload) { unconfirmedFixes -= 1 }
     unsent += 1
     entries[index].state = .unsent
     cursor = min(cursor, index)
-    return true
+    return .first
+  }
+
+  /// Postponed messages whose time has come are to be sent.
+  mutating func sendPostponed(at now: Int64) {
+    guard now >= postponedUntil else { return }
+    postponedUntil = .max
+    for index in head..<entries.count where entries[index].state == .held {
+      guard case .message(let queued) = entries[index].payload, !SendQueue.isDurable(entries[index].payload) else {
+        continue
+      }
+      guard queued.notBefore <= now else {
+        postponedUntil = min(postponedUntil, queued.notBefore)
+        continue
+      }
+      entries[index].state = .unsent
+      unsent += 1
+      cursor = min(cursor, index)
+    }
   }
 
   /// The hub has failed at a message again. Fixes stay as sent, until `resendHeld`, without delaying others; false for
@@ -264,10 +303,11 @@ struct SendQueue {
     return true
   }
 
-  /// Held entries are to be sent again, fixes in batches of at most `maximumBatch`.
+  /// Fixes and batches that are held are to be sent again, fixes in batches of at most `maximumBatch`.
   mutating func resendHeld(maximumBatch: Int) {
-    guard entries[head...].contains(where: { $0.state == .held }) else { return }
-    for index in head..<entries.count where entries[index].state == .held {
+    let isHeld = { (entry: Entry) in entry.state == .held && SendQueue.isDurable(entry.payload) }
+    guard entries[head...].contains(where: isHeld) else { return }
+    for index in head..<entries.count where isHeld(entries[index]) {
       if case .fix = entries[index].payload { continue }
       entries[index].state = .unsent
     }
@@ -351,38 +391,5 @@ struct SendQueue {
     case .message(let message), .resentFixes(let message): fixBytes + message.bytes
     case .done: 0
     }
-  }
-}
-
-/// Consecutive fixes of the same trip, for one batch.
-private struct FixRun {
-  let maximum: Int
-  private var fixes: [Fix] = []
-  private var trip: TripName?
-  private var number: UInt64 = 0
-  private var first: UInt64 = 0
-
-  init(maximum: Int) { self.maximum = maximum }
-
-  func takes(_ trip: TripName?) -> Bool {
-    fixes.isEmpty || fixes.count < maximum && trip?.id == self.trip?.id
-  }
-
-  mutating func append(_ fix: Fix, _ trip: TripName?, _ number: UInt64) {
-    if fixes.isEmpty { first = number }
-    fixes.append(fix)
-    self.trip = trip
-    self.number = number
-  }
-
-  /// The batch has the number of its last fix, so that numbers still ascend. The protocol asks for oldest first.
-  mutating func finish(into entries: inout [SendQueue.Entry]) {
-    guard !fixes.isEmpty else { return }
-    fixes.sort { $0.timestamp < $1.timestamp }
-    let batch = LocationBatch(tripID: trip?.id, fixes: fixes.map { .success($0) })
-    entries.append(
-      SendQueue.Entry(number: number, payload: .resentFixes(QueuedMessage(.locationBatch(batch), first: first))))
-    fixes.removeAll()
-    trip = nil
   }
 }

@@ -75,8 +75,13 @@ extension ClientLoop: EventLoopDelegate {
   /// The client's next deadline while it has a connection: a ping, an answer that is overdue, its rate.
   public func timerFired(_ id: ConnectionID) {
     guard let index = owner(id) else { return }
+    timeReached(index)
+  }
+
+  private func timeReached(_ index: Int) {
     clients[index].session.timeReached(now)
     mark(index)
+    delegate?.timeReached(ClientID(index: index))
   }
 
   /// The earliest deadline of a client without a connection, of `schedule` or of `scheduleTick`.
@@ -88,8 +93,7 @@ extension ClientLoop: EventLoopDelegate {
       case .session:
         guard clients[index].deadline == entry.time else { continue }
         clients[index].deadline = nil
-        clients[index].session.timeReached(now)
-        mark(index)
+        timeReached(index)
       case .application:
         guard clients[index].due == entry.time else { continue }
         clients[index].due = nil

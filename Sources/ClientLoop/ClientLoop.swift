@@ -26,6 +26,8 @@ public protocol ClientLoopDelegate: AnyObject {
   func receivedRaw(_ client: ClientID, _ message: UnsafeRawBufferPointer) -> Bool
   /// A connection or an attempt has ended, and what follows.
   func closed(_ client: ClientID, _ disconnection: Disconnection)
+  /// A deadline of the session was handled: it may have begun an attempt, or want a new token.
+  func timeReached(_ client: ClientID)
   /// The time given to `schedule` has come.
   func due(_ client: ClientID)
   /// The time given to `scheduleTick` has come.
@@ -37,6 +39,8 @@ public protocol ClientLoopDelegate: AnyObject {
 extension ClientLoopDelegate {
   /// False: each message is parsed.
   public func receivedRaw(_ client: ClientID, _ message: UnsafeRawBufferPointer) -> Bool { false }
+  /// Does nothing.
+  public func timeReached(_ client: ClientID) {}
   /// Does nothing, for an application that does not call `schedule`.
   public func due(_ client: ClientID) {}
   /// Does nothing, for an application that does not call `scheduleTick`.

@@ -119,7 +119,9 @@ extension FixQueue {
 
   /// Counts and reports what was written to a segment and is not in it any more, whatever happened to its file.
   private func countLost(of segment: Segment) {
-    guard let index = segments.firstIndex(where: { $0.first == segment.first }), segment.last > arrived else { return }
+    guard let index = segments.firstIndex(where: { $0.first == segment.first }), segment.last > arrived,
+      segment.first <= segment.last  // else nothing was written behind its head
+    else { return }
     let content: Content
     do throws(FileFailure) { content = try self.content(of: segment) } catch {
       guard error.isMissing else {

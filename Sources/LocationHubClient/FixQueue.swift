@@ -188,7 +188,7 @@ final class FixQueue {
     } catch {
       do throws(FileFailure) { try files.truncate(segment.name, to: segment.bytes) } catch {
         // A torn record stays: nothing may follow it in this segment.
-        segments[segments.count - 1].bytes = FixQueue.segmentBytes
+        segments[segments.count - 1].bytes = FixQueue.segmentBytes + StoredRecord.headBytes
       }
       throw error
     }

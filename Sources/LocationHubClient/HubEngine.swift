@@ -254,9 +254,11 @@ final class HubEngine {
         Sampling(interval: advice.interval, minDistance: advice.minDistance), isWatched: advice.reason == .watched)
     case .ack(let ack):
       if let batch = ack.batch { driver?.answered(batch) }
-      if case .ack(_, let answer) = requests.removeValue(forKey: ack.replyTo) { answer(.success(())) }
+      let asked = requests.removeValue(forKey: ack.replyTo)
+      if case .ack(_, let answer) = asked { answer(.success(())) } else { asked?.fail(.anotherAnswer) }
     case .result(let result):
-      if case .result(_, let answer) = requests.removeValue(forKey: result.replyTo) { answer(.success(result.result)) }
+      let asked = requests.removeValue(forKey: result.replyTo)
+      if case .result(_, let answer) = asked { answer(.success(result.result)) } else { asked?.fail(.anotherAnswer) }
     case .error(let error): refused(error, now)
     case .connected, .pong: break
     }

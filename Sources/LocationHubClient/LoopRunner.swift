@@ -124,6 +124,8 @@
       reconcile()
     }
 
+    func timeReached(_ client: ClientID) { reconcile() }
+
     func due(_ client: ClientID) {
       due = nil
       engine.timeReached(loop.now)

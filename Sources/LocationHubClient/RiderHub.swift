@@ -48,7 +48,8 @@ public final class RiderHub: Sendable {
   /// Books a trip for this rider. Waits for the connection and until the hub has stored it.
   ///
   /// Booking the same trip again, also after a restart of the app, changes nothing while the trip is active. Cancelling
-  /// the task withdraws the request unless it was sent: then the trip may be booked.
+  /// the task withdraws the request unless it was sent: then the trip may be booked. While this rider has as many trips
+  /// as the hub allows, or the hub has no room for another, the request waits, and is repeated when the hub says.
   ///
   /// - Parameters:
   ///   - trip: a new id, from the app's back end, or a UUID.
@@ -56,7 +57,7 @@ public final class RiderHub: Sendable {
   ///   - dropoff: where the trip goes, where that is known.
   ///   - criteria: the hub looks at once for a driver who fits; nil leaves that to the back end.
   /// - Throws: `hub(.invalidTransition)` where another trip has the id, or it has ended; `hub(.forbidden)` where the
-  ///   token does not allow it; `hub(.rateLimited)` where this rider has too many.
+  ///   token does not allow it.
   public func request(
     _ trip: TripID, from pickup: Coordinate, to dropoff: Coordinate? = nil, offering criteria: OfferCriteria? = nil
   ) async throws(HubError) {

@@ -127,6 +127,32 @@ import Testing
     #expect(stage.subscribes.isEmpty)
   }
 
+  @Test("A subscription that has to wait again and again is asked for ever more seldom")
+  func refusedForLong() throws {
+    let stage = try Stage()
+    stage.session.subscribe(trip)
+    try stage.open(heartbeat: 100_000)
+    var (asked, first) = (0, 0)
+    for second in 0..<300 {
+      for id in stage.ids {
+        asked += 1
+        if second < 10 { first += 1 }
+        stage.say(.error(ErrorReply(code: .rateLimited, message: "", replyTo: id, retryAfter: 1)))
+      }
+      stage.messages = []
+      stage.advance(seconds: 1)
+      try stage.flush()
+    }
+    #expect(first >= 4 && asked > 10 && asked < 20, "\(first) of \(asked)")
+    // What is granted at last begins anew.
+    while stage.ids.isEmpty {
+      stage.advance(seconds: 1)
+      try stage.flush()
+    }
+    try stage.answerSubscribe(sequence: 5)
+    #expect(stage.session.isSubscribed(trip))
+  }
+
   @Test("An answer that nobody asked for has the channel's new numbers, from which it resumes")
   func unasked() throws {
     let stage = try subscribed(sequence: 3)

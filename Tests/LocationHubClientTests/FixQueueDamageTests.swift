@@ -49,6 +49,20 @@ import Testing
     #expect(taken == Array(5...3000) && queue.readFailure == nil)
   }
 
+  @Test("a file of which only the head could be written has lost nothing")
+  func onlyHead() throws {
+    disk.room = 0
+    let queue = try queue()
+    let count = FixQueue.maximumUnsaved + 10
+    for second in 0..<count { _ = queue.append(.fix(fix(second), trip: nil)) }
+    disk.room = FixQueue.headBytes
+    _ = queue.append(.fix(fix(count), trip: nil))
+    var taken = seconds(queue.take(1))
+    disk.room = nil
+    for _ in 0..<100 where queue.unsent > 0 { taken += seconds(queue.take(100)) }
+    #expect(taken.last == count && taken.count + Int(queue.dropped) == count + 1)
+  }
+
   @Test("where the oldest cannot be read, a full queue counts what gives way, and keeps moves")
   func fullAndUnread() throws {
     let queue = try queue()

@@ -57,6 +57,29 @@ import Testing
     }
   }
 
+  @Test("an answer of another kind than was asked for ends the question, with an error")
+  func otherKind() throws {
+    for isQuestion in [true, false] {
+      let client = try client(.json, .driver)
+      var answer: Result<Void, HubError>?
+      if isQuestion {
+        client.engine.ask(.trip("T1")) { answer = $0.map { _ in } }
+      } else {
+        client.engine.report(DriverStatusReport(status: .available, vehicleType: nil, tags: nil)) { answer = $0 }
+      }
+      client.turn()
+      let id = try #require(client.takeWritten().last?.id)
+      client.say(
+        isQuestion ? "ack" : "result",
+        #"{"replyTo":"\#(id)"\#(isQuestion ? "" : #","drivers":[]"#)}"#)
+      guard case .failure(let error) = try #require(answer, "it waits for ever") else {
+        Issue.record("that was no answer")
+        return
+      }
+      #expect(error == .anotherAnswer)
+    }
+  }
+
   @Test("what must be refused of a hub's words is counted and passed over, whatever came before")
   func refused() throws {
     for codec in [Subprotocol.json, .binary] {

@@ -31,6 +31,21 @@ import Testing
     await life.stop()
   }
 
+  @Test("an app that does nothing sees each attempt to connect")
+  func attempts() async throws {
+    var options = HubOptions()
+    (options.limits.firstDelay, options.limits.spreadSeconds) = (0.01, 0.01)
+    let source = TokenSource.development(.rider, "r1")
+    let connection = LatestSource<ConnectionState>(.idle)
+    let life = try makeRunner(
+      try options.configuration("ws://127.0.0.1:1/v1/ws", source), options, source, connection, driver: nil)
+    life.submit { $0.start($1) }
+    for await state in Latest(source: connection) {
+      if case .connecting(let attempt) = state, attempt > 2 { break }
+    }
+    await life.stop()
+  }
+
   /// How long the device has slept so far.
   private final class Asleep: Sendable {
     let nanoseconds = Atomic<Int64>(0)
