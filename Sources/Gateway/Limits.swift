@@ -27,19 +27,20 @@ public struct Limits: Sendable {
   public var keepAliveSeconds = 30.0
   /// Seconds for taking an answer that does not fit one turn, such as a track. Past it the connection is closed.
   public var longAnswerSeconds = 120.0
-  /// Unsent bytes of such answers to questions, but for those out of the journal, of files and of the vehicle feed that
-  /// all askers share. A tenth is kept for ops, and one identity has a quarter, or a single one. Past it: 503 with
+  /// Unsent bytes of such answers. Those from the journal, files, and the vehicle feed that all askers share have
+  /// limits of their own. A tenth is kept for ops, and one identity has a quarter, or a single one. Past it: 503 with
   /// `Retry-After`.
   public var longAnswerBytes = 128 * 1024 * 1024
   /// HTTP requests of one connection that are handled in one turn, and bytes of their answers, which the last may
   /// exceed; the rest waits for the next turn, and while answers are unsent nothing more is read.
   public var requestsPerTurn = 16
   public var answerBytesPerTurn = 64 * 1024
-  /// HTTP requests, and units of work (`WorkUnits`), of all connections, that a loop does between two polls of its
-  /// sockets, and as many for deferred ones. This bounds the delay of other sessions, except that the last message or
-  /// request may exceed it, which is subtracted from the next polls. At the units, messages of riders and ops wait, in
-  /// order, and at either, requests do; drivers' sessions, few for one identity, do not. Eight units take some 0.2 ms.
-  /// Bytes of replies count here, too, and of messages and replies all but those of at most `freeBytesPerMessage`.
+  /// HTTP requests, and units of work (`WorkUnits`; eight take some 0.2 ms), of all connections, that a loop does
+  /// between two polls of its sockets, and as many for deferred ones. So the delay of other sessions is bounded:
+  /// - at the limit of units, messages of riders and ops wait, in order, and requests do; at that of requests, these;
+  /// - messages of drivers, of whom one identity has few sessions, do not wait;
+  /// - what the last message or request exceeds a limit by is subtracted from the next polls;
+  /// - bytes of messages and replies count, but for those of at most `freeBytesPerMessage`.
   public var requestsPerPoll = 16
   public var unitsPerPoll = 8
   static let freeBytesPerMessage = 1024
@@ -144,7 +145,7 @@ public struct Limits: Sendable {
   static let sessionsPerSweep = 512
   static let sweepSteps = 128
   static let sweepPause: Int64 = 2_000_000
-  /// Subscriptions of one session, the unanswered ones included. Past it: `rate_limited`.
+  /// Subscriptions of one session. Past it: `rate_limited`.
   public var subscriptionsPerSession = 256
   /// Unanswered subscriptions of one session: each may bring `eventsPerChannel` missed events. Past it the session's
   /// further messages wait until these are answered and read.
@@ -225,6 +226,8 @@ public struct Limits: Sendable {
   public var driversPerPage = 1000
   /// Fences of one page of `GET /v1/fences`. Past it: 400.
   public var fencesPerPage = 500
+  /// Positions of the fences of one page with their whole shapes, some 26 bytes each. Past it: the next page.
+  static let positionsPerFencePage = 12_000
   /// Dead letters of one page of `GET /v1/webhooks/{id}/dead`. Past it: 400.
   public var deadLettersPerPage = 1000
 

@@ -78,6 +78,26 @@ extension EndToEnd.Fences {
     #expect(try hub.get("/v1/fences/road?\(ops)").json["corridor"] is [String: Any])
   }
 
+  @Test("a list of many large fences with their shapes comes in pages that fit")
+  func largeShapes() throws {
+    let hub = try TestHub()
+    let corners = (0...900).map { (corner: Int) -> String in
+      let angle = Double(corner % 900) / 450 * .pi
+      return "[\(13.4 + 0.01234567 * cos(angle)),\(52.5 + 0.01234567 * sin(angle))]"
+    }
+    let polygon = #"{"polygon":{"type":"Polygon","coordinates":[[\#(corners.joined(separator: ","))]]}}"#
+    for number in 0..<30 { #expect(try send(hub.port, "PUT", "/v1/fences/F\(number)?\(ops)", polygon).status == 201) }
+    var (ids, cursor, pages) = ([String](), "", 0)
+    repeat {
+      let page = try hub.get("/v1/fences?\(ops)&limit=500&shape=full\(cursor)")
+      try #require(page.status == 200)
+      ids += try #require(page.json["fences"] as? [[String: Any]]).compactMap { $0["fenceId"] as? String }
+      cursor = (page.json["next"] as? String).map { "&cursor=\($0)" } ?? ""
+      pages += 1
+    } while !cursor.isEmpty
+    #expect(ids == (0..<30).reversed().map { "F\($0)" } && pages == 3)
+  }
+
   @Test(
     "what may not be, or is no fence, is refused with the reason",
     arguments: [

@@ -100,4 +100,22 @@ import Testing
     let second = try page(below: try #require(first.next))
     #expect(second.list?.map(\.fence.id) == [id("F3"), id("F1"), id("F0")] && second.next == nil)
   }
+
+  @Test("A page ends where it has so many positions, and has one fence at least")
+  func positions() throws {
+    let bench = HubBench()
+    for number in 0..<5 { bench.turn(.put(circle("F\(number)", center, 100))) }
+    let one = try #require(bench.hub.fences.find(id("F0")).map { bench.hub.fences.table[$0].fence.positionCount })
+    let each = [1, 1, 1, 1, 1]
+    for (positions, pages) in [(2 * (one + 20), [2, 2, 1]), (2 * (one + 20) - 1, each), (1, each)] {
+      var (sizes, below, seen) = ([Int](), UInt64?.some(.max), [Identifier]())
+      while let number = below {
+        let question = FenceQuestion.list(below: number, limit: 100, positions: positions)
+        let page = try #require(bench.turn(.ask(question)).all.fenceAnswers.first)
+        let fences = try #require(page.list).map(\.fence.id)
+        (sizes, below, seen) = (sizes + [fences.count], page.next, seen + fences)
+      }
+      #expect(sizes == pages && seen == (0..<5).reversed().map { id("F\($0)") }, "\(positions)")
+    }
+  }
 }

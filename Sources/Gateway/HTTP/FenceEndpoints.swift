@@ -7,8 +7,10 @@ enum FenceEndpoints {
   /// Newest first, with `limit` and `cursor`.
   static func list(_ call: HTTPCall) throws(Refusal) -> Outcome {
     let page = try FenceListParameters(call.query, maximumLimit: call.context.limits.fencesPerPage)
+    let positions = page.isWhole ? Limits.positionsPerFencePage : .max
     return .ask(
-      [.fences(call.context.session, .list(below: page.below, limit: page.limit))], page.isWhole ? .fullFences : .hub)
+      [.fences(call.context.session, .list(below: page.below, limit: page.limit, positions: positions))],
+      page.isWhole ? .fullFences : .hub)
   }
 
   static func show(_ call: HTTPCall) throws(Refusal) -> Outcome { ask(.show(try call.id(of: "fence")), call) }

@@ -6,8 +6,9 @@ public enum FenceQuestion: Sendable {
   /// With the fence's covering, made before.
   case put(Fence, FenceCovering)
   case show(Identifier)
-  /// A page of fences with lower numbers, newest first.
-  case list(below: UInt64, limit: Int)
+  /// A page of fences with lower numbers, newest first: up to `limit`, or as many as have so many `positions`, each
+  /// counting as 20 more.
+  case list(below: UInt64, limit: Int, positions: Int = .max)
   case delete(Identifier)
 }
 
@@ -50,7 +51,8 @@ extension Fences {
       let put = try put(fence, covering, at: time, counting: &counters)
       return (show(fence.id, isNew: isNew), .put(put))
     case .show(let id): return (show(id, isNew: false), nil)
-    case .list(let number, let limit): return (list(below: number, limit: limit), nil)
+    case .list(let number, let limit, let positions):
+      return (list(below: number, limit: limit, positions: positions), nil)
     case .delete(let id):
       guard let fence = remove(id) else { return (.unknown, nil) }
       return (.deleted, .deleted(fence))

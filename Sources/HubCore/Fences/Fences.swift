@@ -94,10 +94,16 @@ struct Fences: ~Copyable {
     find(id).map { .fence(table[$0].report, isNew: isNew) } ?? .unknown
   }
 
-  func list(below number: UInt64, limit: Int) -> FenceAnswer {
+  func list(below number: UInt64, limit: Int, positions: Int) -> FenceAnswer {
     let page = table.page(below: number, limit: limit)
-    let next = page.startIndex > 0 ? page.first.map { table[Int($0)].number } : nil
-    return .list(page.reversed().map { table[Int($0)].report }, next: next)
+    var room = positions
+    let fitting = page.reversed().prefix {
+      room -= table[Int($0)].fence.positionCount + 20
+      return room >= 0
+    }
+    let shown = page.suffix(max(fitting.count, 1))
+    let next = shown.startIndex > 0 ? shown.first.map { table[Int($0)].number } : nil
+    return .list(shown.reversed().map { table[Int($0)].report }, next: next)
   }
 
   // MARK: Putting and deleting
