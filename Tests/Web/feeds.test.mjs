@@ -441,6 +441,9 @@ test('the hub refuses a circle without a radius, which ends its view', async () 
   assert.equal(payload.channel, 'nearby:48.0000000,11.0000000,0');
   await socket.say('error', { code: 'unknown_channel', message: 'no', replyTo: messageId });
   assert.deepEqual(ends, ['unknown_channel']);
+  await settled();
+  assert.deepEqual(socket.of('unsubscribe').map(({ payload: { viewId } }) => viewId), [payload.viewId],
+    'what the hub still has of it');
 });
 
 test('after a break a view is asked for anew, and shows what is there then', async () => {

@@ -211,6 +211,10 @@ test('following: the camera goes along until a pan, and comes back', options, as
   });
   assert.equal(await page.shown('recentre'), false);
 
+  // The menu of the right button may keep its release.
+  await page.mouse('mousePressed', 700, 300, { button: 'right', buttons: 2, clickCount: 1 });
+  await page.mouse('mouseMoved', 640, 440, { buttons: 0 });
+  assert.equal(await page.shown('recentre'), false);
   await page.drag([700, 300], [640, 440]);
   assert.equal(await page.shown('recentre'), true);
   assert.equal(await page.shown('follow'), true, 'it is still selected');
@@ -1060,6 +1064,15 @@ test('the rider\'s page: to the end of the trip; another trip; expired', options
   for (const status of ['arrived_destination', 'completed']) await driver.hub.move('R1', status);
   await until('the end', async () => /This trip has ended/.test(await page.text('over')));
   await page.screenshot('ended');
+
+  // A web view without storage, or a browser that forbids it.
+  for (const store of ['() => null', `() => { throw new Error('forbidden'); }`]) {
+    const other = await open('/track/R1');
+    await other.before(`Object.defineProperty(window, 'localStorage', { configurable: true, get: ${store} })`);
+    await other.go(`${own.http}/track/R1#token=${token}`);
+    await until('the end there, too', async () => /This trip has ended/.test(await other.text('over')));
+    await close(other, refusals);
+  }
   assert.equal(await page.value('localStorage.length'), 0, 'the token is forgotten');
   await close(page, refusals);
 });

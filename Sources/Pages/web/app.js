@@ -175,7 +175,7 @@ class Fleet {
       this.#cells?.close();
       this.#cells = undefined;
     }
-    this.#isCrowded = isWide || (this.#cells ? this.#counted : all) > (this.#isCrowded ? roomy : crowded);
+    this.#isCrowded = isWide || (this.#cells?.cells.size ? this.#counted : all) > (this.#isCrowded ? roomy : crowded);
     if (this.#isCrowded) {
       this.#view?.close();
       this.#view = undefined;
@@ -536,7 +536,7 @@ class Follow {
 
   #place(position) {
     const { latitude, longitude, timestamp, speed } = position, last = this.#track.at(-1)?.[2] ?? 0;
-    const { status, vehicleType, online } = this.#position ?? {};   // as first seen
+    const { status, vehicleType, online } = this.#position ?? {};
     this.#position = { status, vehicleType, ...timestamp <= last && { online }, ...position };
     this.#marker.push(position);
     if (timestamp > last) this.#track.push([latitude, longitude, timestamp, speed]);

@@ -1,5 +1,4 @@
-// The client of a location hub (protocol/javascript.md); the reasons for its rules are in protocol/ and in the Swift
-// client. Times are in ms, unless a name says more.
+// The client of a location hub: protocol/javascript.md. Times are in ms, unless a name says more.
 
 const connectMs = 10_000, closeMs = 2_000, tokenMs = 30_000;
 // Delays double, and are up to `jitter` longer; where many come at once the first is up to `spreadMs`. What stood for
@@ -984,6 +983,8 @@ export class Hub {
   #end(target, reason) {
     if (!target) return;
     this.#channels.delete(target.key);
+    // After a refused move the hub still has it.
+    if (target.cells ?? target.blocks) this.#unsubscribes.push({ viewId: target.viewId });
     this.#notify(target, 'ended', reason);
     target.feeds.clear();
   }

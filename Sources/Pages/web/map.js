@@ -1,7 +1,6 @@
 // What both pages share. Nothing from the wire becomes markup: texts are set as texts.
 
-// One canvas is for streets or tiles, one above it for what moves. Web Mercator: x and y are from 0 to 1 over the
-// world, which is 256 × 2^zoom pixels wide.
+// A canvas for streets or tiles, one for what moves. Web Mercator: x, y from 0 to 1; the world has 256 × 2^zoom px.
 
 const tile = 256, margin = 160;           // px; the standing canvas is larger by the margin on each side
 const nearest = 19, farthest = 2;         // zoom
@@ -133,7 +132,7 @@ export class LiveMap {
       if (pointers.size === 1) this.#moved = 0; else this.#pinch = 0;
     };
     canvas.onpointermove = event => {
-      const before = pointers.get(event.pointerId), [x, y] = at(event);
+      const before = event.buttons && pointers.get(event.pointerId), [x, y] = at(event);
       if (!before) return;
       pointers.set(event.pointerId, [x, y]);
       this.#moved += Math.abs(x - before[0]) + Math.abs(y - before[1]);
@@ -229,7 +228,7 @@ export class LiveMap {
     page.fillRect(-margin, -margin, this.width + 2 * margin, this.height + 2 * margin);
   }
 
-  /** The tiles that can be seen, of `size` in a row: x, y, and the pixel of the corner. */
+  /** The tiles in view, of `size` in a row: x, y, and the pixel of the corner. */
   *#tilesOf(size) {
     const tileOf = place => Math.floor(place * size);
     const [west, north] = [this.xAt(-margin), this.yAt(-margin)].map(tileOf);
@@ -630,7 +629,7 @@ export function controls(map, all) {
 export function drawLine(canvas, values, room, color, top = 4) {
   const { clientWidth: width, clientHeight: height } = canvas, ratio = Math.min(devicePixelRatio || 1, 2);
   if (!width) return [0, 0];
-  Object.assign(canvas, { width: width * ratio, height: height * ratio });   // which clears it
+  Object.assign(canvas, { width: width * ratio, height: height * ratio });
   const page = canvas.getContext('2d'), known = values.filter(Number.isFinite);
   const low = Math.min(0, ...known), high = Math.max(...known, low + 1e-9), runs = [[]];
   values.forEach((value, index) => {
