@@ -1,9 +1,10 @@
 // Records with dense indices, in chunks that never move, with a free list. A generation per slot, incremented at
 // insertion and removal, distinguishes stale references; it is odd while the slot is in use.
 //
-// Access through `subscript` with a coroutine would cost a heap allocation where it is not inlined; `unsafeAddress`
-// hands out a pointer. Why it is right: slots below `endIndex` are initialised from their first `insert` until
-// `deinit`, every access is bounds-checked against `endIndex`, and what ChunkTable gives never moves.
+// Access through `subscript` with a coroutine would cost a heap allocation where it is not inlined, and the compiler
+// (6.3.1, without whole modules) then reads members behind its end; `unsafeAddress` hands out a pointer. Why it is
+// right: slots below `endIndex` are initialised from their first `insert` until `deinit`, every access is
+// bounds-checked against `endIndex`, and what ChunkTable gives never moves.
 import HubBytes
 
 struct Slab<Record>: ~Copyable {

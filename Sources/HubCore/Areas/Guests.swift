@@ -52,8 +52,8 @@ struct Guests: ~Copyable {
   var endIndex: Int { slab.endIndex }
 
   subscript(guest: Int) -> Guest {
-    _read { yield slab[guest] }
-    _modify { yield &slab[guest] }
+    @inline(__always) unsafeAddress { unsafe slab.address(of: guest) }
+    @inline(__always) _modify { yield &slab[guest] }
   }
 
   func find(_ id: Identifier) -> Int? {

@@ -50,7 +50,7 @@ struct FenceTable: ~Copyable {
   var count: Int { order.count }
 
   subscript(index: Int) -> FenceRecord {
-    @inline(__always) _read { yield records[index] }
+    @inline(__always) unsafeAddress { unsafe records.address(of: index) }
   }
 
   func find(_ id: Identifier, hash: UInt64) -> Int? { ids.find(hash: hash) { records[$0].fence.id == id } }
