@@ -5,7 +5,7 @@
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
 .PHONY: help demo test build release format lint fuzz conformance conformance-full sanitize bench figures growth capacity abuse abuse-search crossing torture ingest docs \
-  microbench gps-score demo-cluster test-cluster test-checks test-deploy test-monitoring deb image deps loadtest-release swift-tests foreign-tests foreign-full foreign-package test-web test-release test-descriptions clean
+  microbench gps-score demo-cluster test-cluster test-checks test-deploy test-monitoring deb image deps loadtest-release swift-tests check-fuzz foreign-tests foreign-full foreign-package test-web test-release test-descriptions clean
 
 ARGS ?=
 # Nothing is seen from outside but `main`, so that the linker leaves out what nobody calls; and libstdc++ is in it, whose
@@ -66,8 +66,7 @@ demo-cluster: release
 
 # Foreign clients mostly wait, and a foreign package is mostly built: side by side.
 test: deps lint swift-tests
-	@Tests/Fuzz/check.sh
-	@$(MAKE) --no-print-directory --output-sync=target -j2 foreign-tests foreign-package
+	@$(MAKE) --no-print-directory --output-sync=target -j3 foreign-tests foreign-package check-fuzz
 	@$(MAKE) --no-print-directory test-web
 
 # What failed is said once more at the end, where one among thousands of lines is found.
@@ -75,17 +74,21 @@ test: deps lint swift-tests
 # Dictionaries have the same order in each process, so that a seed gives the same history again.
 SAME_ORDER := SWIFT_DETERMINISTIC_HASHING=1
 
-# Tests of whole hubs mostly wait, all others compute: side by side they take half as long. The bundle is run by itself:
-# two of SwiftPM in one folder write the same files.
+# Tests of whole hubs mostly wait, all others compute: side by side, and the former in two halves, they take a third of the
+# time. The bundle is run by itself: two of SwiftPM in one folder write the same files.
 TEST := NO_COLOR=1 $(CURDIR)/.build/debug/location-hubPackageTests.xctest --testing-library swift-testing
+HALF := ^EndToEndTests\.EndToEnd/[A-I]
+# The product optimised (Package.swift), so that the tests take less time than that takes.
+swift-tests test-cluster test-descriptions build: export HUB_OPTIMISED := 1
 swift-tests: deps
 	swift build --build-tests
-	@$(TEST) --filter '^EndToEndTests\.' >.build/hubs.log 2>&1 & hubs=$$!; hubs_status=0; \
+	@$(TEST) --filter '$(HALF)' >.build/hubs1.log 2>&1 & hubs1=$$!; \
+	$(TEST) --filter '^EndToEndTests\.' --skip '$(HALF)' >.build/hubs2.log 2>&1 & hubs2=$$!; \
 	set -o pipefail; $(SAME_ORDER) $(TEST) --skip '^EndToEndTests\.' 2>&1 | tee .build/tests.log; status=$$?; \
-	wait $$hubs || hubs_status=$$?; cat .build/hubs.log; \
+	hubs_status=0; wait $$hubs1 || hubs_status=$$?; wait $$hubs2 || hubs_status=$$?; cat .build/hubs[12].log; \
 	[ $$status$$hubs_status = 00 ] || { \
-	  echo; echo 'What failed (all of it: .build/tests.log, .build/hubs.log):'; \
-	  for log in tests hubs; do \
+	  echo; echo 'What failed (all of it: .build/tests.log, .build/hubs1.log, .build/hubs2.log):'; \
+	  for log in tests hubs1 hubs2; do \
 	    grep -a -A 3 -E '✘|Fatal error|error: |Killed' .build/$$log.log; tail -n 2 .build/$$log.log | cut -c 1-300; \
 	  done; \
 	  echo "Exit codes: $$status, and $$hubs_status of whole hubs' tests."; exit 1; }
@@ -95,6 +98,10 @@ test-release: deps
 	swift build -c release --build-tests --scratch-path .build/release-tests -Xswiftc -enable-testing
 	swift test -c release --skip-build --scratch-path .build/release-tests -Xswiftc -enable-testing \
 	  --filter '^(System|Transport|HubRuntime|Gateway|Journal|EndToEnd)Tests\.'
+
+# Whether the fuzz targets compile.
+check-fuzz:
+	@Tests/Fuzz/check.sh
 
 foreign-tests: deps
 	@Tests/Foreign/run.sh
