@@ -21,7 +21,7 @@ struct Claims {
   /// How far the claim of an entry is: see the head of this file.
   enum Phase {
     case unclaimed, claimed, released
-    /// `isClaimed`: until then it is this hub's.
+    /// `isClaimed`: this hub's claim from before stands until the new one is carried out.
     case toSeize(isClaimed: Bool)
     /// By the number of the attempt the ledger carries it out once, however often it is asked.
     case seizing(attempt: UInt64)

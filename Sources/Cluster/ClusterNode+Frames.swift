@@ -56,7 +56,7 @@ extension ClusterNode {
       do throws(ClusterFrameError) {
         let record = try reader.record()
         do throws(ClusterFrameError) { try receive(record: record, from: index) } catch {
-          // What one client asks, or is answered, must not cost others theirs: it is asked again, or goes without.
+          // A record of one client's question or answer that cannot be read must not interrupt the link for the others.
           if !ClusterRecordKind.ofClients.contains(record.kind) { hasHole = true }
           unreadable = error
         }

@@ -33,7 +33,7 @@ struct Following {
     var state = State.locating
     /// The newest event, and whose numbers they are; nil where sessions have those of different hubs.
     var point: ResumePoint?
-    /// From where its owner was asked once more, since an answer was to a question from before that.
+    /// From where its owner was asked once more, since its last answer was to an older question.
     var askedFrom: ResumePoint?
     /// A hub has answered as its owner, and has not revoked that since.
     var isOwned = false
@@ -41,7 +41,7 @@ struct Following {
     var isDenied = false
     /// Sessions' questions on the way.
     var questions: Set<UInt64> = []
-    /// Owners' answers to sessions that the hub has not handled. What it says of its followers leaves those out.
+    /// Owners' answers to sessions that the hub has not handled, and does not count as its followers.
     var unhandled = 0
     /// The hub follows it, for its sessions or for itself.
     var isFollowed = false

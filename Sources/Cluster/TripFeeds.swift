@@ -70,7 +70,7 @@ extension TripFeeds {
         context.peers[index].trips = PeerTrips()
       }
     }
-    if before == .here || counter == .here { context.inputs.append(.cluster(.countTrips(counter == .here))) }
+    if before == .here || counter == .here { context.inputs.append(.cluster(.numberTrips(counter == .here))) }
     return true
   }
 
@@ -106,7 +106,7 @@ extension TripFeeds {
       let isSame = peer.trips.point?.epoch == answer.epoch
       for event in found.missed where isSame { relay(event, from: peer) }
       // Asked twice and answered twice, the second one leads from the first.
-      if peer.trips.point?.since != answer.sequence || !isSame { context.inputs.append(.cluster(.countTrips(true))) }
+      if peer.trips.point?.since != answer.sequence || !isSame { context.inputs.append(.cluster(.numberTrips(true))) }
       peer.trips.point = ResumePoint(since: answer.sequence, epoch: answer.epoch)
       peer.trips.isStreaming = true
     }

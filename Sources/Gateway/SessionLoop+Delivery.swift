@@ -100,11 +100,11 @@ extension SessionLoop {
   /// The session whose subscription was answered; nil where it has ended, or a request only checked the channel: then
   /// the hub has counted subscriptions that nobody has.
   private mutating func answeredSlot(
-    of session: SessionRef, _ look: EventStream.Look, counted channels: [ChannelHandle]
+    of session: SessionRef, _ check: EventStream.ChannelCheck, counted channels: [ChannelHandle]
   ) -> Int? {
     guard let slot = sessions.openSlot(of: session) else {
       fanOut.release(channels, &inputs)
-      looked(session, look, cells: channels.count)
+      checked(session, check, cells: channels.count)
       return nil
     }
     budget.answered(&sessions[slot])

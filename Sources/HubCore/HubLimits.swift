@@ -21,7 +21,7 @@ public struct HubLimits: Sendable, Equatable {
   /// Messages that moved a trip and are remembered to recognise repetitions, and keys of a driver's statuses. Past it
   /// the oldest is forgotten, and its repetition is judged like a new one.
   static let movesPerTrip = 16
-  /// Cells with a learnt circuity. Where two share an entry the newer one has it.
+  /// Cells with a learnt circuity. Of two with the same hash the newer one is kept.
   static let circuityCells = 4096
   /// Vertices of routes of active trips, 24 bytes each. Without room for its route a trip has ETAs without it.
   public var routePoints = 4_000_000
@@ -106,7 +106,8 @@ public struct HubLimits: Sendable, Equatable {
   /// Drivers of other hubs in cells that are watched here, some 400 bytes each. At it a further one is not shown here
   /// until there is room and it moves.
   public var guests = 250_000
-  /// Parts of the map in which guests to be removed are searched. Past it the oldest is finished at once.
+  /// Searches under way for other hubs' drivers to be removed from a part of the map. Past it the oldest is finished at
+  /// once.
   static let guestSweeps = 1024
   /// Drivers of a cell that ops see. `more` has the number of the others.
   public static let opsDriversPerCell = 5000

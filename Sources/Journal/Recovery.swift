@@ -50,8 +50,8 @@ public enum DamagePolicy: Sendable {
   case moveAside
 }
 
-/// Reads a journal's directory from the newest intact snapshot on. Segments covered by the snapshot are not read: their
-/// readers detect damage.
+/// Reads a journal's directory from the newest intact snapshot on. Segments covered by the snapshot are not read:
+/// damage in them is found by those who read the past (`JournalReader`).
 public struct Recovery: ~Copyable {
   private let files: any JournalFiles
   private let limits: JournalLimits

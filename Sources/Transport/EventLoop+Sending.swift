@@ -353,7 +353,7 @@ extension EventLoop {
     counters.overflowed += 1
     if together { counters.overflowedTogether += 1 }
     note(id, in: &overflowedNotices)
-    // Nothing fit at all: there is nothing to wait for, and nothing was drained either.
+    // An empty outbox: the socket will not become writable for it, so that it is released now.
     if let outbox = unsafe connection.pointee.outbox, outbox.isEmpty, unsafe !hasUnsentRecords(id, connection) {
       unsafe releaseOutbox(connection)
       unsafe watch(id, connection)

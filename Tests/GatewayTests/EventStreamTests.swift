@@ -37,7 +37,7 @@ import Testing
     return answer
   }
 
-  private func refusal(_ index: Int, _ code: ErrorCode) -> EventStream.Look {
+  private func refusal(_ index: Int, _ code: ErrorCode) -> EventStream.ChannelCheck {
     .refused(ErrorReply(code: code, message: "", replyTo: EventStream.messageID(of: index)))
   }
 
@@ -50,12 +50,12 @@ import Testing
   @Test("all channels are looked at, without what was missed, before it begins")
   func looks() throws {
     let stream = try stream("e1:4,")
-    let asked = stream.looks.map { input -> ResumePoint? in
+    let asked = stream.checks.map { input -> ResumePoint? in
       if case .subscribe(let input) = input { input.request.resume } else { nil }
     }
     #expect(asked == [nil, nil])
-    #expect(stream.looked(.subscribed(try answer(1, sequence: 9))) == nil)
-    guard case .begin = stream.looked(.subscribed(try answer(0, sequence: 4))) else {
+    #expect(stream.checked(.subscribed(try answer(1, sequence: 9))) == nil)
+    guard case .begin = stream.checked(.subscribed(try answer(0, sequence: 4))) else {
       Issue.record("both are open")
       return
     }
@@ -64,15 +64,15 @@ import Testing
   @Test("one channel that is refused refuses the stream; of who comes back, those that are forbidden do not")
   func refusals() throws {
     let new = try stream()
-    _ = new.looked(refusal(0, .forbidden))
-    guard case .refuse(let error) = new.looked(.subscribed(try answer(1, sequence: 0))) else {
+    _ = new.checked(refusal(0, .forbidden))
+    guard case .refuse(let error) = new.checked(.subscribed(try answer(1, sequence: 0))) else {
       Issue.record("it began")
       return
     }
     #expect(error.code == .forbidden)
     let back = try stream("e1:4,e1:2")
-    _ = back.looked(refusal(0, .forbidden))
-    guard case .begin = back.looked(.subscribed(try answer(1, sequence: 2))) else {
+    _ = back.checked(refusal(0, .forbidden))
+    guard case .begin = back.checked(.subscribed(try answer(1, sequence: 2))) else {
       Issue.record("the second is open")
       return
     }
@@ -81,8 +81,8 @@ import Testing
       return
     }
     let full = try stream("e1:4,e1:2")
-    _ = full.looked(refusal(0, .rateLimited))
-    guard case .refuse = full.looked(.subscribed(try answer(1, sequence: 2))) else {
+    _ = full.checked(refusal(0, .rateLimited))
+    guard case .refuse = full.checked(.subscribed(try answer(1, sequence: 2))) else {
       Issue.record("a full hub refuses it")
       return
     }
@@ -91,15 +91,15 @@ import Testing
   @Test("nothing is left where each channel is over, or forbidden, and all of it was seen")
   func nothingLeft() throws {
     let seen = try stream("e1:4,e1:2")
-    _ = seen.looked(refusal(0, .forbidden))
-    guard case .nothingLeft = seen.looked(.subscribed(try answer(1, sequence: 2, isOver: true))) else {
+    _ = seen.checked(refusal(0, .forbidden))
+    guard case .nothingLeft = seen.checked(.subscribed(try answer(1, sequence: 2, isOver: true))) else {
       Issue.record("there is nothing left")
       return
     }
     for (last, isOver) in [("e1:4,e1:1", true), ("e1:4,e2:2", true), ("e1:4,", true), ("e1:4,e1:2", false)] {
       let stream = try stream(last)
-      _ = stream.looked(refusal(0, .forbidden))
-      guard case .begin = stream.looked(.subscribed(try answer(1, sequence: 2, isOver: isOver))) else {
+      _ = stream.checked(refusal(0, .forbidden))
+      guard case .begin = stream.checked(.subscribed(try answer(1, sequence: 2, isOver: isOver))) else {
         Issue.record("there is something left behind \(last)")
         return
       }
@@ -113,8 +113,8 @@ import Testing
   @Test("channels are subscribed to one after the other, and the id says how far the client is on each")
   func following() throws {
     let stream = try stream("e1:4,")
-    _ = stream.looked(.subscribed(try answer(0, sequence: 6)))
-    _ = stream.looked(.subscribed(try answer(1, sequence: 9)))
+    _ = stream.checked(.subscribed(try answer(0, sequence: 6)))
+    _ = stream.checked(.subscribed(try answer(1, sequence: 9)))
     guard case .subscribe(let first) = stream.takeStep(), stream.takeStep() == nil else {
       Issue.record("one at a time")
       return

@@ -132,7 +132,7 @@ import Testing
     bench.store(condition: .unavailable)
     bench.advance(seconds: 1)
     bench.turn([fix(bench, place(100, 0), speed: 10)])
-    #expect(bench.hub.counters.eventsNotStored == 1)
+    #expect(bench.hub.counters.eventsNotStored == 0, "it is late, not lost")
     bench.store(condition: .good)
     #expect(drive(bench, from: 120, to: 130) == [.driverArriving])
   }

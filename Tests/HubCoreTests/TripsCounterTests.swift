@@ -11,7 +11,7 @@ import Testing
   private func bench(reading records: [[UInt8]] = [], counts: Bool) throws -> DurableBench {
     let bench = try DurableBench(reading: records, loops: 2)
     bench.hub.joinCluster(outlet: 1)
-    if counts { bench.turn([.cluster(.countTrips(true))]) }
+    if counts { bench.turn([.cluster(.numberTrips(true))]) }
     bench.store()
     return bench
   }
@@ -72,7 +72,7 @@ import Testing
       let next = try self.bench(reading: records, counts: false)
       let sequenceAtStart = next.hub.channels.trips.map { next.hub.channels.sequence($0) }
       #expect(try #require(sequenceAtStart) > newest)
-      next.turn([.cluster(.countTrips(true))])
+      next.turn([.cluster(.numberTrips(true))])
       for number in 0..<3 { next.turn([others("N\(number)", next)]) }
       next.store()
       for since in [newest - 5, newest, newest + 1] {
@@ -105,7 +105,7 @@ import Testing
     #expect(again.first?.answer.recovered == true && again.first?.missed.count == 4)
     // From the time at which it counts, or does not any more, nobody continues with an older number.
     for counts in [true, false] {
-      next.turn([.cluster(.countTrips(counts))])
+      next.turn([.cluster(.numberTrips(counts))])
       let outputs = next.turn([ask(next, since + 4)]) + next.store()
       let isCounted = outputs.compactMap {
         if case .subscribed(_, _, _, _, let isCounted) = $0 { isCounted } else { nil }

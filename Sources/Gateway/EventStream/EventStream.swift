@@ -12,7 +12,7 @@ import HubTransport
 
 final class EventStream {
   /// The hub's answer to the check of a channel.
-  enum Look {
+  enum ChannelCheck {
     case subscribed(Subscribed)
     case refused(ErrorReply)
   }
@@ -38,7 +38,7 @@ final class EventStream {
     let input: SubscribeInput?
     /// How far the client has seen the channel; nil until it or the hub says so.
     var seen: ResumePoint?
-    var look: Look?
+    var check: ChannelCheck?
     var handle: ChannelHandle?
   }
 
@@ -73,10 +73,10 @@ final class EventStream {
     channels.indices.first { EventStream.messageID(of: $0) == messageID }
   }
 
-  // MARK: Looking
+  // MARK: Checking
 
   /// The requests that check the channels.
-  var looks: [HubInput] {
+  var checks: [HubInput] {
     channels.compactMap { channel in
       guard var input = channel.input else { return nil }
       input.request.resume = nil
@@ -85,22 +85,22 @@ final class EventStream {
   }
 
   /// Takes the hub's answer to one; gives the outcome once all are answered.
-  func looked(_ look: Look) -> Verdict? {
+  func checked(_ check: ChannelCheck) -> Verdict? {
     let messageID =
-      switch look {
+      switch check {
       case .subscribed(let answer): Optional(answer.replyTo)
       case .refused(let error): error.replyTo
       }
     guard let index = index(of: messageID) else { return nil }
-    channels[index].look = look
+    channels[index].check = check
     return verdict
   }
 
   /// Nil while answers are missing.
   var verdict: Verdict? {
-    guard channels.allSatisfy({ $0.input == nil || $0.look != nil }) else { return nil }
+    guard channels.allSatisfy({ $0.input == nil || $0.check != nil }) else { return nil }
     for channel in channels {
-      if case .refused(let error) = channel.look, error.code != .forbidden || !isResumed { return .refuse(error) }
+      if case .refused(let error) = channel.check, error.code != .forbidden || !isResumed { return .refuse(error) }
     }
     return channels.allSatisfy(\.isOver) ? .nothingLeft : .begin
   }
@@ -153,11 +153,11 @@ final class EventStream {
 
 extension EventStream.Followed {
   /// The credential does not open it, or its trip is over.
-  var isForbidden: Bool { if case .refused = look { true } else { false } }
+  var isForbidden: Bool { if case .refused = check { true } else { false } }
 
   /// The client has seen everything, and nothing more will come.
   var isOver: Bool {
-    guard case .subscribed(let answer) = look else { return true }
+    guard case .subscribed(let answer) = check else { return true }
     return answer.isOver && seen == ResumePoint(since: answer.sequence, epoch: answer.epoch)
   }
 }

@@ -34,7 +34,7 @@ enum EventStreamEndpoint {
     let stream = EventStream(channels, last)
     stream.rateKey = call.request.rateKey
     if case .nothingLeft = stream.verdict { return .respond(Response(.noContent)) }
-    return .ask(stream.looks, .channels(stream))
+    return .ask(stream.checks, .channels(stream))
   }
 
   /// The outcome of a request whose channels were all checked.

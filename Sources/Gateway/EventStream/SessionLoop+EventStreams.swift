@@ -13,11 +13,11 @@ extension SessionLoop {
 
   /// Takes the hub's answer for a channel of a future stream; ignored where the request is gone. `cells`: how many the
   /// hub has begun for it, where it is a part of the map.
-  mutating func looked(_ session: SessionRef, _ look: EventStream.Look, cells: Int) {
+  mutating func checked(_ session: SessionRef, _ check: EventStream.ChannelCheck, cells: Int) {
     guard let (request, awaited, exchange) = sessions.waitingRequest(of: session), case .channels(let stream) = awaited
     else { return }
-    if case .subscribed(let answer) = look { budget.chargeCells(of: stream, new: cells, on: answer.channel) }
-    guard let verdict = stream.looked(look) else { return }
+    if case .subscribed(let answer) = check { budget.chargeCells(of: stream, new: cells, on: answer.channel) }
+    guard let verdict = stream.checked(check) else { return }
     finish(EventStreamEndpoint.outcome(verdict, of: stream), to: request, exchange)
   }
 

@@ -35,7 +35,7 @@ struct TurnBudget {
   }
 
   /// Counts reading a message or request of so many bytes, or writing such an answer. Short ones are free, since
-  /// everybody sends them; a unit's worth of bytes would be too much to be free, since many send it at once.
+  /// everybody sends them. A whole unit's bytes are not: many sent at once would make the turn long.
   @inline(__always)
   mutating func spend(bytes: Int) { if bytes > Limits.freeBytesPerMessage { work += bytes } }
 

@@ -75,7 +75,7 @@ struct ControlFrames {
       if now.uptime - session.lastHeard >= interval * 5 / 2 { return .close(.silentTooLong) }
     } else if now.uptime - session.lastHeard >= interval {
       session.wasPinged = true
-      session.lastHeard = now.uptime - interval  // however late the ping is, its answer has its time
+      session.lastHeard = now.uptime - interval  // an answer has its time, also where the ping was late
       loop.send(to: session.connection) {
         unsafe FrameWriter.write(.ping, UnsafeRawBufferPointer(start: nil, count: 0), into: &$0)
       }

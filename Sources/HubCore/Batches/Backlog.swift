@@ -2,12 +2,13 @@
 // reconnect at once, do not delay live positions.
 //
 // A turn handles its live inputs first. Batches and resumes are paid for with credit, counted in fixes: each live input
-// earns a third of one, each turn a fixed amount, up to a limit; a turn without other inputs gives unlimited credit.
+// earns a third of one, each turn a fixed amount, up to a limit. A turn without live inputs handles one entry even
+// without credit, and the credit is full again when nothing waits any more.
 // What the credit covers is handled at once, in order; the rest waits here, oldest first. So under live load the second
 // lane takes at most a quarter of the time, and without load nothing waits. Credit is counted, not measured, so that a
 // run can be repeated.
 //
-// A driver's messages keep their order: those behind a waiting batch wait, too (Hub+Batches.swift).
+// A driver's messages keep their order: those behind a waiting batch wait, too (Hub+Backlog.swift).
 
 /// Inputs that wait, oldest first, and their credit.
 struct Backlog {
@@ -18,7 +19,8 @@ struct Backlog {
     var cost: Int
   }
 
-  /// Credit for a turn itself, which with its system calls costs as much as some 50 fixes.
+  /// Credit for a turn itself: with its system calls it costs as much as some 50 live inputs, each of which earns a
+  /// third.
   static let creditOfTurn = 16
 
   private var batches = FirstInFirstOut<Entry>()

@@ -14,7 +14,7 @@ extension Channels {
   func isWatched(_ name: Channel) -> Bool { table.find(name).map { !outletsOfSessions($0).isEmpty } ?? false }
 
   /// Whether this hub answers for all hubs of a cluster-wide channel.
-  func isHere(_ name: Channel) -> Bool { !isInCluster || (name == .trips ? countsTrips : isWatched(name)) }
+  func isHere(_ name: Channel) -> Bool { !isInCluster || (name == .trips ? numbersTrips : isWatched(name)) }
 
   /// Whether this hub owns a channel: its trip or driver is here, or every hub has one of its own.
   func isHere(_ name: Channel, _ drivers: borrowing Drivers, _ trips: borrowing Trips) -> Bool {
@@ -174,8 +174,9 @@ extension Channels {
     if wantsEventsOnly(channel) { sendFollow(channel, eventsOnly: true) }
   }
 
-  /// The hub itself stops following; so do sessions, where the channel `isNowhere` and was so when they came: then they
-  /// wait for the hub that begins it, which may be this one. Gives the channel, if others still use it.
+  /// The hub itself stops following. Where no hub has the channel (`isNowhere`), and none had it when its sessions
+  /// subscribed, these wait for the hub that begins it, which may be this one. Gives the channel, if others still use
+  /// it.
   @discardableResult mutating func unwant(_ name: Channel, isNowhere: Bool = false) -> Int? {
     guard let channel = table.find(name), table.isWanted(channel) else { return table.find(name) }
     if isNowhere && table.numbering(channel) == .own || table.outlets(channel).isEmpty {
@@ -280,10 +281,10 @@ extension Channels {
       sendToCluster(.unfollowed(answer.channel))
       return isMoved ? .isHere : .full
     }
-    // Sessions that waited here have other numbers, until the owner has answered again.
-    let isMixed = hasOwnNumbers(channel)
-    table.setFollowed(channel, true, isMixed ? .outdated : .others)
-    if isMixed { sendFollow(channel) }
+    // Sessions that waited here have this hub's sequence numbers until the owner has answered again.
+    let isOwn = hasOwnNumbers(channel)
+    table.setFollowed(channel, true, isOwn ? .outdated : .others)
+    if isOwn { sendFollow(channel) }
     table.addSubscriber(channel, outlet: Int(input.session.outlet))
     let handle = ChannelHandle(index: UInt32(channel))
     var answer = answer

@@ -14,18 +14,18 @@ extension Channels {
   private static var reserve: UInt64 { 1 << 32 }
 
   /// The channel numbers all hubs' trips, not this hub's alone.
-  var countsTrips: Bool { !isInCluster || tripsThrough != nil }
+  var numbersTrips: Bool { !isInCluster || tripsThrough != nil }
 
   /// Begins the channel and records it; false at the limit of channels.
   mutating func beginTrips(_ storage: inout HubStorage) -> Bool {
     guard let channel = table.findOrInsert(.trips) else { return false }
     setTrips(channel)
-    count(from: channel, &storage)
+    beginNumbering(from: channel, &storage)
     return true
   }
 
   /// Begins the channel's numbers here, and records it.
-  private mutating func count(from channel: Int, _ storage: inout HubStorage) {
+  private mutating func beginNumbering(from channel: Int, _ storage: inout HubStorage) {
     if tripsThrough != nil {
       tripsThrough = table.sequence(channel) + Channels.reserve
       sendToCluster(.owned(.trips, seizes: false))
@@ -36,13 +36,13 @@ extension Channels {
 
   /// This hub begins to number all trips' events, or begins anew, or another one does. Subscribers learn that they may
   /// have missed something.
-  mutating func countTrips(_ isHere: Bool, _ storage: inout HubStorage, counting counters: inout HubCounters) {
+  mutating func numberTrips(_ isHere: Bool, _ storage: inout HubStorage, counting counters: inout HubCounters) {
     tripsThrough = isHere ? tripsThrough ?? 0 : nil
     // Sessions that followed it at another hub.
     if isHere, trips == nil { setTrips(table.find(.trips)) }
     guard let channel = trips else { return }
     table.skip(channel)
-    count(from: channel, &storage)
+    beginNumbering(from: channel, &storage)
     sendMoved(.trips)
     guard isHere else { return followElsewhere(.trips) }
     if table.isFollowed(channel) {
@@ -61,7 +61,7 @@ extension Channels {
     ofOthers event: Publication, _ storage: inout HubStorage, counting counters: inout HubCounters
   ) {
     guard let channel = trips, let through = tripsThrough, case .tripUpdate(let update) = event.body else { return }
-    if table.sequence(channel) >= through { countTrips(true, &storage, counting: &counters) }
+    if table.sequence(channel) >= through { numberTrips(true, &storage, counting: &counters) }
     // While the disk is full it would wait for storage, and the number of waiting events would grow.
     if storage.condition == .unavailable, storage.hasUnstored { return table.skip(channel) }
     publish(eventOn: channel, at: event.timestamp, isOthers: true, &storage, counting: &counters) {

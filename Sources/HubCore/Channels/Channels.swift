@@ -15,7 +15,8 @@ struct Channels: ~Copyable {
   private(set) var fleet: Int?
   /// The channel of all trips' events, once somebody has subscribed to it.
   private(set) var trips: Int?
-  /// In a cluster, where this hub numbers the trips of all: the number up to which it may (Channels+Trips.swift).
+  /// The highest number of the channel `trips` that is reserved in the journal; nil where another hub of the cluster
+  /// numbers it (Channels+Trips.swift).
   var tripsThrough: UInt64?
   /// The outlet of the other hubs; nil where there are none.
   private(set) var clusterOutlet: UInt32?
@@ -243,7 +244,7 @@ struct Channels: ~Copyable {
   }
 
   /// The channel `known`, or the one of this name, for an event; nil at the limit of channels. It is kept from its
-  /// first event on, so that no record says that a channel is forgotten which none has begun.
+  /// first event on, so that a record says that a channel is forgotten only where one has begun it.
   mutating func forEvents(_ known: Int?, _ name: Channel, counting counters: inout HubCounters) -> Int? {
     guard let channel = known ?? table.findOrInsert(name) else {
       counters.count(full: .channels)
@@ -307,7 +308,7 @@ struct Channels: ~Copyable {
     answer.isOver = isOver
     answer.isEventsOnly = input.request.isEventsOnly
     let (handle, session) = (ChannelHandle(index: UInt32(channel)), input.session)
-    let isTheirs = name == .trips ? countsTrips : isParty
+    let isTheirs = name == .trips ? numbersTrips : isParty
     let output = HubOutput.subscribed(session, handle, answer, missed: missed ?? [], isParty: isTheirs)
     emit(output, behindEventsOf: channel, to: session.outlet, &storage, counting: &counters)
     if isOver { emit(.channelEnded(handle, name, .tripEnded), to: session.outlet) }

@@ -237,7 +237,7 @@ public enum ClusterInput: Sendable {
   case driverElsewhere(Identifier, arrival: UInt16)
   /// This hub counts the events of all hubs' trips from now on, also anew where some may be missing; or another one
   /// does.
-  case countTrips(Bool)
+  case numberTrips(Bool)
   /// Drivers of the hub `from` in a cell. `endsSnapshot`: the last part of a snapshot.
   case area(AreaUpdate, from: UInt32, endsSnapshot: Bool)
   /// Another hub's drivers are not known any more.

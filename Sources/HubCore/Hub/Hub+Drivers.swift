@@ -3,7 +3,7 @@ import HubMessages
 
 extension Hub {
   /// The driver's index, a new record if it is unknown; nil at the limit. Not `isHere`: another hub may have it. Not
-  /// `isOnline`: it is only spoken of.
+  /// `isOnline`: a message of somebody else names it, and it has not connected.
   mutating func findOrInsertDriver(_ id: Identifier, isHere: Bool = true, isOnline: Bool = true) -> Int? {
     if let known = drivers.find(id) { return known }
     guard let driver = drivers.insert(id, at: now.uptime, &deadlines) else {

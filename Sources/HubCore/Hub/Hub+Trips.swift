@@ -198,7 +198,6 @@ extension Hub {
   @inline(never)
   private mutating func publish(_ report: LegReport, _ driver: Int, _ trip: Int, _ isRecorded: Bool) {
     let notices = report.notices(driver: drivers[driver].id)
-    if !notices.isEmpty, !storage.hasRoom { counters.eventsNotStored += UInt64(notices.count) }
     let channel = notices.isEmpty || !storage.hasRoom ? nil : eventChannel(ofTrip: trip)
     if channel != nil { trips.noteNotified(report.due, of: trip) }
     if !isRecorded, channel != nil || report.isBackOnRoute { recordTrip(trip, isUpdate: false) }

@@ -286,13 +286,14 @@ public struct Hub: ~Copyable {
       channels.followElsewhere(name)
       distant.noteElsewhere(name)
     case .driverElsewhere(let id, let arrival): leave(id, arrival)
-    case .countTrips(let isHere): channels.countTrips(isHere, &storage, counting: &counters)
+    case .numberTrips(let isHere): channels.numberTrips(isHere, &storage, counting: &counters)
     case .figures(let seconds, let isHistory): take(seconds, isHistory: isHistory)
     case .area, .areasLost: if !areas.take(input, drivers) { counters.count(full: .guests) }
     }
   }
 
-  /// A driver has come here, whichever hub has it, or with `seizes: false` if none has: its followers follow it here.
+  /// Claims a driver for this hub, where its followers follow it from now on; with `seizes: false` only if no hub has
+  /// it.
   mutating func arrive(_ driver: Int, seizes: Bool = true) {
     let (id, name, arrival) = (drivers[driver].id, Channel.driver(drivers[driver].id), drivers[driver].arrivals &+ 1)
     channels.arrive(id, arrival, seizes: seizes, name.snapshot(drivers, trips, at: now, after: channels.newest(name)))

@@ -1,6 +1,6 @@
 // Puts fixes in order of time, before the filter, which only sees them in order.
 //
-// The rules are the contract's ("Fixes in time"). Phones' clocks are wrong, and traces are replayed, so the age of a
+// The rules are those of protocol/tracking.md. Phones' clocks are wrong, and traces are replayed, so the age of a
 // timestamp by the hub's clock says nothing. Published times never go back, so accepting a wrong future time would
 // silence the driver until that time has come. Therefore a leap ahead is held until the next fix confirms it: if the
 // times of the two are no farther apart than their arrivals at the hub.

@@ -17,9 +17,9 @@ extension MotionFilter {
   /// phone states, and 0.1² of the noise that the innovations show.
   static let driftOfStated = 0.3025
   static let driftOfNoise = 0.01
-  /// Where a phone states no accuracy, its noise is all that tells open sky from houses, whose reflections drift, too:
-  /// the fractions of the noise that shows, as far as that is more than `missingAccuracy` assumes. By places only less
-  /// than half of it shows.
+  /// Where a phone states no accuracy, only its noise tells open sky from houses, whose reflections drift, too: the
+  /// noise that is observed beyond what `missingAccuracy` assumes is multiplied by these. With positions only, less
+  /// than half of the noise can be observed.
   static let driftOfUnstated: (doppler: Double, placesOnly: Double) = (2, 10)
   /// Metres: up to here a position is of high, or medium, confidence.
   static let highAccuracy = 15.0

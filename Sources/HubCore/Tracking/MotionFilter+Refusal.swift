@@ -2,9 +2,9 @@
 import HubGeo
 
 extension MotionFilter {
-  /// Behind a gap, sideways of a straight way: the part of the gate's width that is left, and the speeds (m/s) from
-  /// which on it narrows, and at which it is that narrow. Ways are taken for straight the less the more the course has
-  /// changed, and not at all from 37° on (its cosine).
+  /// After a gap on a straight road the gate is narrower across the road: by nothing at the lower of these speeds
+  /// (m/s), down to this share of its width at the higher. It narrows the less the more the course has changed, and not
+  /// at all from 37° on (its cosine).
   static let sidewaysShare = 0.4
   static let straightSpeeds: (from: Double, to: Double) = (8, 16)
   static let straightCosine = 0.8
@@ -12,7 +12,8 @@ extension MotionFilter {
   /// m², to be added to the square of an innovation `y` behind a gap, where a driver goes fast and in the same
   /// direction as before it (`before` is its velocity then): it may have braked, or been faster, but to be far off
   /// sideways it had to turn off and back. 99 % of such ways on the recorded motorway end within 3.8 m/s times the gap
-  /// of a straight line, and all within 5.3; the gate is 6.4 m/s times the gap there, for 16 ahead.
+  /// of a straight line, and all within 5.3; the gate is 6.4 m/s times the gap there, and 16 m/s times the gap along
+  /// the road.
   @inline(never) func sideways(_ y: SIMD2<Double>, before: SIMD2<Double>) -> Double {
     guard hasVelocity, !isStanding, !isOfOneFix, dopplerShare > 0.5 else { return 0 }
     let mean = (before + velocity) / 2
@@ -62,7 +63,8 @@ extension MotionFilter {
       || speed > MotionFilter.hardestBraking * max(dt, 1) && speed > 3 * covariance.p11.squareRoot()
   }
 
-  /// Sets the velocity that the next fix is tested with: the track's, or after two refused fixes theirs.
+  /// Sets the velocity that the next fix is tested with: the track's, or from the second refused fix on that between
+  /// the last two refused ones.
   private mutating func expectNext(_ fix: TrackMeasurement, after dt: Double, maximumSpeed: Double) {
     candidateVelocity = SIMD2<Float>(velocity)
     guard rejections > 0, dt > 0 else { return }
@@ -98,7 +100,8 @@ extension MotionFilter {
       && (off * off).sum() <= MotionFilter.farthestCorrection * MotionFilter.farthestCorrection
   }
 
-  /// Four fixes that agree; or two, where fixes are so rare that none was accepted for long.
+  /// Four fixes that agree; or two, where only one fix was ever accepted, or where fixes are so rare that none was for
+  /// 20 s.
   private var isBelievedThoughTooFast: Bool {
     agreements >= (isOfOneFix ? MotionFilter.agreementsMoving.placesOnly : MotionFilter.agreementsWhenTooFast)
       || agreements > 0 && rejections > 0 && refusedSeconds >= MotionFilter.holdWhenTooFast

@@ -69,9 +69,9 @@ struct MotionFilter: Sendable {
   static let unknownPlace = 25.0
   /// NIS below which a position is used to estimate latencies.
   static let learningGate = 9.0
-  /// The largest ratio of the estimate's variance to the noise's at which, after a refused fix, the next is accepted
-  /// without another that agrees; unless only one was refused, and it lies where Doppler leads, within the gate of its
-  /// noise alone.
+  /// After a refused fix, where the estimate's variance is more than this many times the noise's, the next fix is
+  /// accepted only with another that agrees with it. It needs none where only one was refused, and it lies where
+  /// Doppler leads, within the gate of its noise alone.
   static let vaguePlace = 4.0
   /// Seconds of refused fixes after which any is accepted.
   static let longestHold = 60.0
@@ -248,7 +248,7 @@ extension MotionFilter {
       rejections > 0 && !agrees
       // One refused fix before a gap says nothing about those after it.
       && (rejections > 1 || dt <= MotionFilter.longestManoeuvre)
-      // Nor do refused fixes after a gap, while the position was unknown.
+      // Fixes refused while the position was unknown, after a gap, say nothing either.
       && Double(unusedSeconds - refusedSeconds) <= MotionFilter.longestManoeuvre
       && predicted > MotionFilter.vaguePlace * gateNoise
       // Where one was refused and Doppler leads to this one, within the gate of its noise alone, it needs no other.

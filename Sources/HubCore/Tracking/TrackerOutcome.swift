@@ -7,7 +7,8 @@ extension Tracker {
   /// What a fix must keep to be accepted.
   public typealias Rules = TrackingRules
 
-  /// The outcome of a fix. The contract's rule: each accepted fix makes exactly one publication, a refused one none.
+  /// The outcome of a fix. Each accepted fix makes exactly one publication, a refused one none
+  /// (protocol/tracking.md).
   public enum Outcome: Sendable, Equatable {
     /// Publish this.
     case accepted(Position)
