@@ -198,16 +198,36 @@ test('a fix that is refused is reported by `error`, and is not sent again', asyn
   assert.deepEqual([world.errors[0].code, hub.backlog.messages], ['implausible_location', 0]);
 });
 
-test('while the hub asks for patience all wait, so that the order is kept', async () => {
+test('while the hub asks for patience with a move all wait, so that the order is kept', async () => {
   const { hub, socket, fix, clock } = await driving();
-  hub.status('available').catch(() => {});
+  hub.move('T1', 'accepted').catch(() => {});
   await socket.say('error', { code: 'storage_full', message: 'no', retryAfter: 5,
-    replyTo: socket.last('driver_status').messageId });
+    replyTo: socket.last('trip_status').messageId });
   hub.send(fix(1));
   await clock.pass(4999);
   assert.equal(socket.sent.length, 1);
   await clock.pass(1);
-  assert.deepEqual(socket.sent.map(({ type }) => type), ['driver_status', 'driver_status', 'location_update']);
+  assert.deepEqual(socket.sent.map(({ type }) => type), ['trip_status', 'trip_status', 'location_update']);
+});
+
+test('a report that the hub cannot take now waits alone, and goes again over the next connection', async () => {
+  const { hub, socket, fix, clock, again } = await driving(), types = () => socket.sent.map(({ type }) => type);
+  hub.status('available').catch(() => {});
+  hub.status('busy').catch(() => {});
+  for (const [index, retryAfter] of [9, 5].entries()) {
+    await socket.say('error', { code: 'storage_full', message: 'no', retryAfter,
+      replyTo: socket.of('driver_status')[index].messageId });
+  }
+  hub.send(fix(1));
+  await clock.pass(4999);
+  assert.deepEqual(types(), ['driver_status', 'driver_status', 'location_update']);
+  await clock.pass(1);
+  assert.deepEqual(socket.last('driver_status').payload, socket.of('driver_status')[1].payload);
+  assert.equal(types().length, 4);
+  await clock.pass(3999);
+  assert.equal(types().length, 4);
+  await socket.end(1006);
+  assert.equal((await again({ role: 'driver', limits: unlimited })).of('driver_status').length, 2);
 });
 
 test('a move says its trip: as the ack has it, or as the hub is asked for it behind the ack', async () => {

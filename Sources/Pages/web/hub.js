@@ -1,14 +1,13 @@
 // The client of a location hub: protocol/javascript.md. Times are in ms, unless a name says more.
 
 const connectMs = 10_000, closeMs = 2_000, tokenMs = 30_000;
-// Delays double, and are up to `jitter` longer; where many come at once the first is up to `spreadMs`. What stood for
-// `stableMs` was good.
+// Delays double, up to `jitter` longer; where many come at once the first is up to `spreadMs`.
 const firstDelayMs = 1_000, longestDelayMs = 30_000, jitter = 0.3, spreadMs = 5_000, stableMs = 10_000;
 const overRateMs = 60_000, longestRetryAfterMs = 3_600_000;
 const renewalMs = 60_000, renewalPart = 0.2, renewalRetryMs = 10_000;
 const silentIntervals = 2.5, pingPart = 0.8;        // of a heartbeat interval
-const wokenMs = 3_000, lateMs = 5_000;              // a timer that is later was asleep
-const unconfirmedFixes = 64, storedMs = 15_000;     // ask for a ping; what is not stored by then goes out again
+const wokenMs = 3_000, lateMs = 5_000;              // a later timer was asleep
+const unconfirmedFixes = 64, storedMs = 15_000;     // then a ping; what is not stored goes out again
 const resubscribeMs = 1_000, earlyPingMs = 1_000, clockWindowMs = 30_000;
 const burstSeconds = 4, onTime = 0.9;               // a hub's is of 5 s; networks bunch
 const queuedMessages = 4096, bufferedEvents = 1000;
@@ -157,7 +156,7 @@ function arrive(bearing, meters, turn) {
   move(chord * Math.sin(direction), chord * Math.cos(direction));
 }
 
-// MARK: Markers (why, says MarkerInterpolator.swift)
+// MARK: Markers (MarkerInterpolator.swift)
 
 // Seconds, degrees, degrees/s, m/s, metres.
 const longestPrediction = 10, easing = 1, longestTurnGap = 6, longestWait = 10;
@@ -677,7 +676,7 @@ export class Hub {
       case 'error': return this.#refused(c, payload);
       case 'ack':
       case 'result': return this.#answered(c, payload, bytes);
-      default: if (payload.sequence > 0) this.#event(c, channel, type, payload, unknown, bytes);   // any event
+      default: if (payload.sequence > 0) this.#event(c, channel, type, payload, unknown, bytes);
     }
   }
 
@@ -692,7 +691,7 @@ export class Hub {
     if (greeting.sampling) this.#events.emit('sampling', this.#sampling = greeting.sampling);
     this.#unsubscribes = [];
     for (const channel of this.#channels.values()) Object.assign(channel, { due: 0, asked: undefined });
-    for (const entry of this.#queue.values()) entry.isSent = false;
+    for (const entry of this.#queue.values()) Object.assign(entry, { isSent: false, due: 0 });
     this.#batch(() => true);
     this.#alarms.clear('connect');
     // Who came together must not ping together.
@@ -801,11 +800,12 @@ export class Hub {
   #flushQueue(c) {
     const now = this.#alarms.now();
     if (c.notBefore > now) return c.notBefore - now;
-    let unconfirmed = 0;
+    let unconfirmed = 0, next = Infinity;
     for (const [number, entry] of this.#queue) {
       const { type, payload } = entry;
       const isFix = type === 'location_update';
-      if (!entry.isSent) {
+      if (entry.due > now) next = Math.min(next, entry.due);
+      else if (!entry.isSent) {
         // In binary its number will do: only errors answer fixes.
         const wait = this.#post(c, this.#message(type, payload, isFix && c.isBinary() ? `${number}` : entry.id));
         if (wait) return wait;
@@ -815,6 +815,7 @@ export class Hub {
       if (isFix) unconfirmed++;
     }
     if (unconfirmed >= unconfirmedFixes && !c.pings.length && !(now < c.pinged + earlyPingMs)) this.#ping(c);
+    return next < Infinity && next - now;
   }
 
   #enqueue(type, payload, settle) {
@@ -907,7 +908,8 @@ export class Hub {
       target.isRepeated ||= retry === 'once';
       target.isSent = false;
       if (channel) Object.assign(channel, { asked: undefined, due: time });
-      else c.notBefore = Math.max(c.notBefore, time);   // all wait, for the order's sake
+      else if (/^(loc|trip_s)/.test(target.type)) c.notBefore = Math.max(c.notBefore, time);   // in order
+      else target.due = time;
       return;
     }
     if (channel) this.#end(channel, code);
