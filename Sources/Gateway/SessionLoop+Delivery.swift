@@ -116,7 +116,7 @@ extension SessionLoop {
   /// Puts a question to the hub; throws where the asker may not, or not now.
   mutating func ask(_ question: QueryRequest, for asker: Asker) throws(ErrorReply) {
     let input = try asker.input(for: question, maximumLimit: limits.hub.queryHits)
-    if case .drivers = question { try pending.admitQuery(asker, &counters) }
+    if case .drivers = question { try pending.lists.admitQuery(asker, &counters) }
     inputs.append(input)
   }
 
@@ -126,8 +126,8 @@ extension SessionLoop {
     var answer = answer
     if case .query(.drivers(var list)?) = answer, !sessions[slot].awaitsVehicles {
       guard let (asker, form, isCompressed) = sessions[slot].asker(session, replyTo: replyTo) else { return }
-      guard pending.mayWriteAtOnce(list, isCompressed: isCompressed, in: loop.turn) else {
-        return pending.append(DriverListReply(list, to: asker, form, isCompressed: isCompressed))
+      guard pending.lists.mayWriteAtOnce(list, isCompressed: isCompressed, in: loop.turn) else {
+        return pending.lists.append(DriverListReply(list, to: asker, form, isCompressed: isCompressed))
       }
       list.sort()
       answer = .query(.drivers(list))
@@ -164,8 +164,9 @@ extension SessionLoop {
   /// Continues lists of many drivers, until the turn's share of them is gone, and asks for the next pages of feeds.
   mutating func writeLists() {
     pending.askPostponed(&inputs)
-    while let (reply, share) = pending.next(in: loop.turn) {
-      guard let slot = sessions.slot(of: reply.asker), pending.write(reply, share: share, loop, &fanOut, &counters)
+    while let (reply, share) = pending.lists.next(in: loop.turn) {
+      guard let slot = sessions.slot(of: reply.asker),
+        pending.lists.write(reply, share: share, loop, &fanOut, &counters)
       else { continue }
       if reply.asker.replyTo == nil {
         answerRequest(of: reply.asker.session, .made(reply.response(largest: limits.largestAnswer)))

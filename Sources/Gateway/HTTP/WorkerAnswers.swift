@@ -1,0 +1,144 @@
+// Questions of requests that other threads answer: the journal's reader, the webhooks' thread and the map's. Each kind
+// has its limit, and whoever asks has a share of it.
+import HubCore
+import HubHTTP
+import HubMessages
+import HubRuntime
+import HubSystem
+import HubTiles
+import HubWebhooks
+
+/// The answer of such a thread to a waiting request.
+struct WorkerAnswer: Sendable {
+  let session: SessionRef
+  fileprivate let isImage: Bool
+  /// Counts for who asked, until the answer is sent; nil for an image of the map on loopback.
+  fileprivate let question: QuestionReservation?
+  /// The key of the address that is charged for the records that were read, and their number; 0 for none.
+  private let rateKey: UInt64
+  var records = 0
+  var result = Result<Response, Refusal>.failure(.journalIsBusy)
+  var memory: MemoryReservation?
+
+  init(to session: SessionRef, isImage: Bool = false, _ question: QuestionReservation?, rateKey: UInt64 = 0) {
+    (self.session, self.isImage, self.question, self.rateKey) = (session, isImage, question, rateKey)
+  }
+
+  /// Answers on the reader's thread, if there is room for one more answer to its asker.
+  mutating func take(
+    _ asked: HistoryQuestion, by owner: MemoryOwner, from access: HistoryAccess, in memory: MemoryBudget,
+    _ limits: Limits
+  ) {
+    guard memory.hasRoom(for: owner) else { return }
+    let before = access.recordsRead
+    result = asked.answer(from: access, limits)
+    records = access.recordsRead - before
+    guard case .success(let response) = result else { return }
+    self.memory = MemoryReservation(response.body.count, of: memory, by: owner, for: question)
+    if self.memory == nil { result = .failure(.journalIsBusy) }
+  }
+
+  func charge(_ admissions: Admissions, now: Int64) {
+    let units = WorkUnits.of(records: records)
+    if units > 0, rateKey != 0 { admissions.chargeMore(rateKey, units, now: now) }
+  }
+}
+
+struct WorkerAnswers {
+  private let limits: Limits
+  private let found: Mailbox<WorkerAnswer>
+  /// Questions that are not answered, and images of the map.
+  private(set) var historyQuestions = 0
+  private var tileQuestions = 0
+
+  init(_ limits: Limits, waking waker: Waker) {
+    self.limits = limits
+    found = Mailbox(capacity: limits.historyQuestions + limits.tileQuestions, waking: waker)
+  }
+
+  var areAwaited: Bool { historyQuestions + tileQuestions > 0 }
+
+  /// Puts a question to the journal's reader or the webhooks' thread, answered through `take`. `rateKey`: that
+  /// of the address, which pays for what is read, unless ops ask.
+  mutating func consult(
+    _ question: WorkerQuestion, for asker: Asker, at rateKey: UInt64, _ shared: SharedState,
+    _ counters: inout LoopCounters
+  ) throws(Refusal) {
+    let role = asker.credential.role
+    guard let reservation = QuestionReservation(of: asker.credential, in: shared.admissions) else {
+      counters.historyRefused += 1
+      throw Refusal(
+        .rateLimited, role.queriesLimit(limits.hub.queriesPerIdentity), status: .tooManyRequests, retryAfter: 1,
+        counting: { $0.count(.queriesPerIdentity) })
+    }
+    let hasRoom = historyQuestions < role.share(of: limits.historyQuestions)
+    let answer = WorkerAnswer(to: asker.session, reservation, rateKey: role == .ops ? 0 : rateKey)
+    guard hasRoom, put(question, for: asker.credential, answer, shared) else {
+      counters.historyRefused += 1
+      counters.historyFull += 1
+      if case .webhooks = question { throw Refusal.webhooksAreBusy }
+      throw Refusal.journalIsBusy
+    }
+    historyQuestions += 1
+  }
+
+  /// Requests an image. It counts for its address until it is sent, and each connection has one at a time.
+  mutating func ask(
+    for tile: MapTile, to request: HTTPRequest, by session: SessionRef, _ shared: SharedState
+  ) throws(Refusal) {
+    let (found, log, fields, limit) = (found, shared.log, request.head.fields, limits.tileQuestionsPerAddress)
+    var question: QuestionReservation?
+    if request.rateKey != 0 {
+      question = QuestionReservation(ofAddress: request.rateKey, atMost: limit, in: shared.admissions)
+      if question == nil { throw Refusal.mapIsBusy(with: "at most \(limit) images at a time from one address") }
+    }
+    let empty = WorkerAnswer(to: session, isImage: true, question)
+    guard let tiles = shared.tiles, tileQuestions < limits.tileQuestions,
+      tiles.ask({ worker in
+        var answer = empty
+        let response = PageEndpoints.response(tile, from: &worker, to: fields, log)
+        answer.memory = MemoryReservation(response.body.count, of: tiles.memory, for: answer.question)
+        answer.result = answer.memory == nil ? .failure(.mapIsBusy()) : .success(response)
+        _ = found.append(answer)
+      })
+    else { throw Refusal.mapIsBusy() }
+    tileQuestions += 1
+  }
+
+  /// False at the thread's limit. There is room for its answer: a loop asks no more than its mailbox holds.
+  private func put(
+    _ question: WorkerQuestion, for asker: Credential, _ answer: WorkerAnswer, _ shared: SharedState
+  ) -> Bool {
+    let (limits, found) = (limits, found)
+    switch question {
+    case .history(let question):
+      guard let reader = shared.history else { return false }
+      let owner = MemoryOwner(IdentityKey(asker).hash, asker.role)
+      return reader.ask(for: asker.role) { access in
+        var answer = answer
+        answer.take(question, by: owner, from: access, in: reader.memory, limits)
+        _ = found.append(answer)
+      }
+    case .webhooks(let question, let time):
+      return shared.webhooks?.ask(question) { reply in
+        var answer = answer
+        answer.result = WebhookEndpoints.response(reply, time)
+        _ = found.append(answer)
+      } ?? false
+    }
+  }
+
+  /// Takes what threads have answered, and charges the addresses that asked.
+  mutating func take(
+    _ admissions: Admissions, now: Int64
+  ) -> [(session: SessionRef, answer: HubAnswer)] {
+    guard areAwaited else { return [] }
+    var answers: [WorkerAnswer] = []
+    found.drain(into: &answers)
+    return answers.map { answer in
+      if answer.isImage { tileQuestions -= 1 } else { historyQuestions -= 1 }
+      answer.charge(admissions, now: now)
+      return (answer.session, .made(answer.result, memory: answer.memory))
+    }
+  }
+}
