@@ -21,11 +21,17 @@ command -v tsc >/dev/null || tools "web tests" node-typescript
 for file in Sources/Pages/web/*.js Tests/Web/*.mjs Tests/Web/support/*.mjs; do node --check "$file"; done
 export SCREENSHOTS="${SCREENSHOTS:-$PWD/.build/screenshots}"
 mkdir -p "$SCREENSHOTS"
-soak=$(mktemp)
-trap 'rm -f "$soak"' EXIT
-node --test Tests/Web/soak.test.mjs >"$soak" 2>&1 &
+# Side by side, for both mostly wait: the pages, and all others behind the page that stays open.
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+(
+  status=0
+  node --test Tests/Web/soak.test.mjs || status=$?
+  timeout 900 node --test $(ls Tests/Web/*.test.mjs | grep -v -e /soak -e /page.test) || status=$?
+  exit $status
+) >"$log" 2>&1 &
 status=0
-timeout 900 node --test $(ls Tests/Web/*.test.mjs | grep -v soak) || status=$?
+timeout 900 node --test Tests/Web/page.test.mjs || status=$?
 wait $! || status=$?
-cat "$soak"
+cat "$log"
 exit $status
