@@ -74,11 +74,11 @@ test: deps lint swift-tests
 # Dictionaries have the same order in each process, so that a seed gives the same history again.
 SAME_ORDER := SWIFT_DETERMINISTIC_HASHING=1
 
-# Tests of whole hubs mostly wait, all others compute: side by side, and the former in two halves, they take a third of the
-# time. The bundle is run by itself: two of SwiftPM in one folder write the same files.
+# Tests of whole hubs mostly wait, all others compute: they run side by side, and the former in two halves. The bundle is
+# run by itself: two of SwiftPM in one folder write the same files.
 TEST := NO_COLOR=1 $(CURDIR)/.build/debug/location-hubPackageTests.xctest --testing-library swift-testing
 HALF := ^EndToEndTests\.EndToEnd/[A-I]
-# The product optimised (Package.swift), so that the tests take less time than that takes.
+# With the product optimised (Package.swift) the tests take less than half of the processor time.
 swift-tests test-cluster test-descriptions build: export HUB_OPTIMISED := 1
 swift-tests: deps
 	swift build --build-tests
