@@ -64,10 +64,9 @@ demo-cluster: DEPS := redis-server haproxy
 demo-cluster: release
 	@exec python3 Tests/Cluster/demo.py $(ARGS)
 
-# Foreign clients mostly wait, and a foreign package is mostly built: side by side.
+# Foreign clients and pages mostly wait, and a foreign package is mostly built: side by side.
 test: deps lint swift-tests
-	@$(MAKE) --no-print-directory --output-sync=target -j3 foreign-tests foreign-package check-fuzz
-	@$(MAKE) --no-print-directory test-web
+	@$(MAKE) --no-print-directory --output-sync=target -j4 test-web foreign-tests foreign-package check-fuzz
 
 # What failed is said once more at the end, where one among thousands of lines is found.
 #

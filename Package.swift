@@ -22,9 +22,9 @@ func tests(_ folder: String, of module: String? = nil, _ more: [Target.Dependenc
   .testTarget(name: folder + "Tests", dependencies: [.byName(name: module ?? "Hub" + folder), "HubTestSupport"] + more)
 }
 
-/// Optimises everything but the tests in debug builds: `make test` sets it, for its tests to take less time. Only on
-/// demand, since nobody can depend on a version of a package with unsafe flags. Whole modules, which is faster to build
-/// than file by file.
+/// Optimises everything but tests and load generators in debug builds: `make test` sets it, for its tests to take less
+/// time. Only on demand, since nobody can depend on a version of a package with unsafe flags. Whole modules, which is
+/// faster to build than file by file.
 let isOptimised = Context.environment["HUB_OPTIMISED"] != nil
 
 let package = Package(
@@ -260,7 +260,7 @@ for target in package.targets where target.type != .system && target.type != .pl
   ]
   let isProduct = target.type != .test && !["Tests/", "loadtest/"].contains { target.path?.hasPrefix($0) == true }
   if isProduct { target.swiftSettings?.append(.strictMemorySafety()) }
-  if isOptimised, target.type != .test {
+  if isOptimised, target.type != .test, target.path?.hasPrefix("loadtest/") != true {
     let flags = ["-O", "-whole-module-optimization", "-num-threads", "2"]
     target.swiftSettings?.append(.unsafeFlags(flags, .when(configuration: .debug)))
   }

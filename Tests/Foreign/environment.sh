@@ -17,8 +17,8 @@ environment() {
   touch "$mark"
 }
 
-# `tools NAME TOOL…`: takes from apt what is missing. What can't be had is reported, for the tests that need it are
-# skipped.
+# `tools NAME TOOL…`: takes from apt what is missing, one script after the other. What can't be had is reported, for the
+# tests that need it are skipped.
 tools() {
   name=$1 missing=
   shift
@@ -27,7 +27,10 @@ tools() {
   echo "$name: installing$missing"
   as_root=
   [ "$(id -u)" = 0 ] || as_root=sudo
-  { $as_root apt-get update -q && $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q $missing; } >/dev/null 2>&1 ||
+  {
+    flock 9 && $as_root apt-get update -q 9>&- &&
+      $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q $missing 9>&-
+  } >/dev/null 2>&1 9>"${TMPDIR:-/tmp}/location-hub-apt.lock" ||
     echo "$name: not all of$missing could be installed (no network?)"
 }
 

@@ -49,7 +49,7 @@ export class LiveMap {
     this.show(this.xAt(this.centerX * 2 - centerX), this.yAt(this.centerY * 2 - centerY));
   }
 
-  /** For the page to set: the view has changed, by hand: 'pan' or 'zoom'; there was a click. */
+  /** For the page to set: the view changed by hand ('pan' or 'zoom'); a click. */
   moved() {}
   picked() {}
 
@@ -593,7 +593,7 @@ export function showEta(eta, trip, now, age) {
 // MARK: Theme
 
 const dark = matchMedia('(prefers-color-scheme: dark)');
-/** As the system has it, until it is swapped. */
+/** The system's, until it is swapped. */
 function theme(map) {
   const { classList } = document.documentElement;
   const show = () => {
@@ -654,7 +654,7 @@ export function drawLine(canvas, values, room, color, top = 4) {
 
 // MARK: Sheets
 
-/** A card's grip moves it between heights (parts of the window). */
+/** A grip moves its card between heights (parts of the window). */
 export function sheet(card, grip, heights, changed) {
   let from = NaN, start = 0, moved = 0;
   const set = part => {
@@ -697,10 +697,10 @@ export function takeToken(storage, name) {
 export const hubURL = () => `${location.origin.replace('http', 'ws')}/v1/ws`;
 
 export const askAbout = () => fetch('/v1/about').then(answer => answer.json()).catch(() => ({}));
-/** Another release of the hub has another page. */
+/** Another release has another page. A young one stays: two may answer by turns. */
 export async function followRelease({ release: before }) {
   const { release } = await askAbout();
-  if (!before || !release || release === before) return;
+  if (!before || !release || release === before || performance.now() < 6e5) return;
   say(`The hub is now ${release}: its page is loaded.`, 9);
   setTimeout(() => location.reload(), 2000 + 4000 * Math.random());   // not all at once
 }
