@@ -19,6 +19,8 @@ struct Asking {
     var waitsFor: Set<Int>
     /// Not every hub is asked, or known.
     var isIncomplete = false
+    /// The ledger is asked who has a trip that no hub knows.
+    var asksOwner = false
     var found = Found()
   }
 
@@ -63,7 +65,16 @@ extension Asking.Pending {
   }
 
   /// Some hub may know more.
-  var lacksAnswers: Bool { isIncomplete || !waitsFor.isEmpty }
+  var lacksAnswers: Bool { isIncomplete || asksOwner || !waitsFor.isEmpty }
+
+  /// The key of a trip that no hub knows: its hub may be gone, and no member any more. Nil where the asker may not know
+  /// of it.
+  fileprivate var ownerKey: String? {
+    guard case .query(.trip(let id)) = question.request, found.refusal?.code == .unknownTrip, found.trip == nil,
+      !lacksAnswers
+    else { return nil }
+    return Channel.trip(id).ledgerKey
+  }
 
   /// The merged answer for the session.
   fileprivate var outcome: ClusterInput { .answered(question, answer) }
@@ -256,7 +267,22 @@ extension Asking {
   mutating func receive(answer: Found.Answer, of token: UInt64, from hub: Int) {
     guard pending[token]?.waitsFor.remove(hub) != nil else { return }
     pending[token]?.merge(answer, isOwn: hub == Ask.ownHub)
-    if pending[token]?.isDone == true, let done = pending.finish(token) { finish(done) }
+    guard pending[token]?.isDone == true else { return }
+    if !context.isAlone, let key = pending[token]?.ownerKey {
+      pending[token]?.asksOwner = true
+      return context.questions.append((.owner(key: key), .question(token)))
+    }
+    if let done = pending.finish(token) { finish(done) }
+  }
+
+  /// Which hub has a trip that none of those that were asked knows.
+  mutating func handle(owner answer: LedgerAnswer, of token: UInt64) {
+    guard pending[token]?.asksOwner == true else { return }
+    // A member has answered itself.
+    if case .owner(let owner) = answer {
+      pending[token]?.asksOwner = owner.map { $0 != context.identity.name && context.member($0) == nil } ?? false
+    }
+    if let done = pending.finish(token) { finish(done) }
   }
 
   private func finish(_ done: Pending, isLate: Bool = false) {

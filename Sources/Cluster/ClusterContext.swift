@@ -26,6 +26,8 @@ final class ClusterContext {
     case waiting(Channel)
     /// For a request for a trip or driver: which hub it is for.
     case request(UInt64, RequestStage)
+    /// Whether a hub that cannot be asked has a trip that no other knows.
+    case question(UInt64)
     /// Which hub makes the tokens of a key.
     case tokens(of: UInt64)
     case nothing

@@ -71,6 +71,8 @@ public struct ClusterCounters: Sendable, Equatable {
   public var isLedgerUp = false
   /// It has an incarnation, and no later process its name.
   public var isMember = false
+  /// There are other members, and none of them was ever heard.
+  public var isDeaf = false
 
   public init() {}
 
@@ -78,7 +80,14 @@ public struct ClusterCounters: Sendable, Equatable {
   public var framesRefused: UInt64 { framesRefusedByKind.reduce(0, +) }
 
   /// Whether what happens at other hubs comes here, and the other way round.
-  public var reachesOthers: Bool { isBusUp && isLedgerUp && isMember }
+  public var reachesOthers: Bool { isolation == nil }
+
+  /// Why what happens at other hubs does not come here; nil where it does.
+  public var isolation: StaticString? {
+    if !isBusUp || !isLedgerUp { return "this hub does not reach the cluster's engine" }
+    if !isMember { return "this hub is no member of the cluster; its log says why (event=cluster_…)" }
+    return isDeaf ? "this hub has heard none of the others yet, as with another key-file" : nil
+  }
 }
 
 extension ClusterNode {
@@ -105,6 +114,7 @@ extension ClusterNode {
     counters.lag = peers.reduce(0) { $1.isMember ? max($0, (now - $1.heard) / 1_000_000) : $0 }
     counters.isLedgerUp = context.isLedgerUp
     counters.isMember = context.phase == .member
+    counters.isDeaf = counters.peers > 0 && peers.allSatisfy { $0.isSilent && !$0.hasEverRestarted }
     return counters
   }
 }

@@ -387,6 +387,7 @@ public struct ClusterNode: ~Copyable {
     case .locate(let channel): following.handle(location: answer, of: channel)
     case .waiting(let channel): following.handle(waiting: answer, of: channel)
     case .request(let token, let stage): forwarding.handle(answer: answer, to: stage, of: token)
+    case .question(let token): asking.handle(owner: answer, of: token)
     case .tokens(let token): familyQuestions.handle(claim: answer, of: token)
     }
   }

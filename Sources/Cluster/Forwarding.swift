@@ -13,7 +13,8 @@
 // time is sent once more: a hub takes what it has had before for a repetition, and answers as it did; a driver's status
 // or notification without an id gets one for that. What has none then is refused, and all that wait behind it; and the
 // hub that has the trip refuses what comes later than that (`ClusterLimits.requestAge`, by its own clock).
-// While the ledger cannot be asked, requests are handled here: a hub alone must keep working.
+// While the ledger cannot be asked, what begins here is handled here, for a hub alone must keep working; what is for a
+// trip or driver that it does not have is refused, since another hub may have it.
 import HubBackplane
 import HubBytes
 import HubCore
@@ -45,6 +46,8 @@ struct Forwarding {
     case send(to: Int)
     /// All requests for its trip or driver are handled here.
     case handleAllHere(seizesDriver: Bool = false)
+    /// As far as they can be without the ledger.
+    case handleAllAlone
     /// It alone is: it may begin the trip, which is claimed before the next request goes.
     case handleFirstHere
     case refuse
@@ -80,7 +83,7 @@ struct Forwarding {
 extension Forwarding {
   /// A session here asks for something that only the hub of a trip can do.
   mutating func forward(_ request: TripRequest) {
-    if context.isAlone { return handleHere(request) }
+    if context.isAlone { return handleAlone(request) }
     // A phone's message without a position: there is nothing to forward.
     if case .batch(let input, _) = request, input.batch.fixes.isEmpty {
       let none = Ack.Batch(accepted: 0, duplicates: 0, rejected: [])
@@ -139,6 +142,7 @@ extension Forwarding {
         pending[token]?.request = .batch(input, of: driver)
       }
       for request in finishAll(for: asked.request.receiver) { handleHere(request) }
+    case .handleAllAlone: for request in finishAll(for: asked.request.receiver) { handleAlone(request) }
     case .handleFirstHere: if let request = finish(token) { handleHere(request) }
     case .refuse: refuse(token, .unreachable)
     case .wait: break
@@ -147,6 +151,15 @@ extension Forwarding {
 
   private func handleHere(_ request: TripRequest) { context.inputs.append(.cluster(.tripRequestHere(request))) }
 
+  /// Without the ledger.
+  private mutating func handleAlone(_ request: TripRequest) {
+    switch request {
+    case .begin, .batch, .offer: handleHere(request)
+    case .move(let input) where input.report.status == .requested: handleHere(request)
+    case .move, .change, .alter, .decline, .status, .offers, .shares, .notify: refuse(request, .unknownWhere)
+    }
+  }
+
   /// What follows from an answer of the ledger; it changes nothing.
   private func nextStep(after stage: RequestStage, _ answer: LedgerAnswer, _ request: TripRequest) -> Step {
     // A missing answer of a reachable ledger is waited for no longer than a hub's.
@@ -154,13 +167,13 @@ extension Forwarding {
     let own = context.identity.name
     switch stage {
     case .locatingReceiver:
-      guard case .owner(let owner) = answer else { return .handleAllHere() }
+      guard case .owner(let owner) = answer else { return .handleAllAlone }
       if let owner { return step(to: owner, for: request) }
       guard let beginning = request.beginning else { return .handleFirstHere }
       if let driver = beginning.driverID { return .ask(.locatingDriver(driver)) }
       return .ask(.claimingStart(of: beginning.tripID, at: own))
     case .locatingDriver:
-      guard case .owner(let owner) = answer, let trip = request.beginning?.tripID else { return .handleAllHere() }
+      guard case .owner(let owner) = answer, let trip = request.beginning?.tripID else { return .handleAllAlone }
       guard let owner, owner != own else { return .ask(.claimingStart(of: trip, at: own)) }
       if context.member(owner) != nil { return .ask(.claimingStart(of: trip, at: owner)) }
       // A driver's hub that is gone does not decide where a trip begins.
@@ -382,11 +395,4 @@ extension Reply {
     case .connected, .subscribed, .unsubscribed, .pong, .sampling, .result: return self
     }
   }
-}
-
-extension ErrorReply {
-  static let overloaded = ErrorReply(
-    code: .rateLimited, message: "the hub that has this channel is overloaded; try again", retryAfter: 2)
-  static let unreachable = ErrorReply(
-    code: .rateLimited, message: "the hub that has this channel cannot be reached now; try again", retryAfter: 2)
 }

@@ -1,4 +1,5 @@
 // Unanswered questions to other hubs, and their deadlines.
+import HubMessages
 
 /// Questions by their token, which an answer names.
 struct PendingQuestions<Question> {
@@ -68,4 +69,14 @@ struct TimedQueue<Element> {
     }
     return element
   }
+}
+
+extension ErrorReply {
+  static let overloaded = ErrorReply(
+    code: .rateLimited, message: "the hub that has this channel is overloaded; try again", retryAfter: 2)
+  static let unknownWhere = ErrorReply(
+    code: .rateLimited,
+    message: "it is not at this hub, and the cluster's engine cannot say now where it is; try again", retryAfter: 2)
+  static let unreachable = ErrorReply(
+    code: .rateLimited, message: "the hub that has this channel cannot be reached now; try again", retryAfter: 2)
 }

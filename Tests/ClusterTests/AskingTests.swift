@@ -118,6 +118,27 @@ import Testing
     #expect(list.drivers.first?.position?.coordinate.latitude ?? 0 > 48.1002, "what its newest hub knows")
   }
 
+  @Test("A trip whose hub has left or died is not said to be unknown")
+  func hubIsGone() {
+    let world = ClusterWorld()
+    world.ask("t1", .requested, at: "a", slot: 9)
+    world.run(seconds: 0.5)
+    // Who may not see it is not told that there is one.
+    for (slot, trip) in [(UInt32(15), "t1"), (16, "none")] {
+      world.ask(.trip(id(trip)), by: .rider, .onlyForParties, at: "b", slot: slot)
+    }
+    world.run(seconds: 0.5)
+    for slot in [UInt32(15), 16] { #expect(world.answers(at: "b", slot: slot).errors == [.forbidden]) }
+    world.kill("a")
+    world.run(seconds: 20)
+    world.ask(.trip(id("t1")), at: "b", slot: 20)
+    world.ask(.trip(id("none")), at: "b", slot: 21)
+    world.run(seconds: 0.5)
+    #expect(world.answers(at: "b", slot: 20).errors == [.rateLimited])
+    #expect(world.answers(at: "b", slot: 21).errors == [.unknownTrip])
+    #expect(world["b"].node.node.counters.pending == 0)
+  }
+
   @Test("A hub that does not answer is waited for 0.3 s and left out; one that is silent is not asked")
   func slow() throws {
     let world = ClusterWorld()
@@ -200,10 +221,12 @@ import Testing
 }
 
 extension ClusterWorld {
-  func ask(_ request: QueryRequest, at name: String, slot: UInt32) {
+  func ask(
+    _ request: QueryRequest, by role: Role = .ops, _ grant: ChannelGrant = .granted, at name: String, slot: UInt32
+  ) {
     let question = FleetQuestion(
-      session: session(slot), replyTo: message(1), request: .query(request), actor: Actor(role: .ops, id: id("desk")),
-      audience: .ops, grant: .granted)
+      session: session(slot), replyTo: message(1), request: .query(request), actor: Actor(role: role, id: id("desk")),
+      audience: role == .ops ? .ops : .riders, grant: grant)
     self[name].inputs.append(HubInput(question))
   }
 

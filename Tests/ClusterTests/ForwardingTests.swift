@@ -312,6 +312,27 @@ import Testing
     #expect(answers.map(\.acks) == [1, 0, 0])
     #expect(answers.map(\.errors) == [[], [.rateLimited], [.rateLimited]])
   }
+
+  @Test("Without the ledger a hub refuses for now what is for a trip or driver that it does not have")
+  func nothingIsLostAlone() {
+    let world = ClusterWorld()
+    world.connect("d1", at: "a", slot: 1)
+    world.begin("t1", for: "d1", at: "a", slot: 20)
+    world.run(seconds: 0.5)
+    world.engine.isolated = ["a", "b", "c"]
+    world.run(seconds: 4)
+    world.ask("t1", .cancelled, at: "b", slot: 30)
+    world["b"].inputs.append(
+      .driverStatus(world.session(31), message(41), DriverStatusReport(status: .unavailable), of: id("d1")))
+    world.notify("t1", at: "b", number: 1)
+    world.run(seconds: 0.5)
+    #expect(world.answers(at: "b", slot: 30).errors == [.rateLimited])
+    #expect(world.answers(at: "b", slot: 31).errors == [.rateLimited])
+    #expect(world["b"].notified.map(\.refusal) == [.rateLimited])
+    world.engine.isolated = []
+    world.run(seconds: 4)
+    #expect(world.status(of: "d1", at: "a") == .available && world.status(of: "d1", at: "b") == .available)
+  }
 }
 
 extension Member {

@@ -244,6 +244,8 @@ import Testing
     #expect(good.answers.count == 1)
     #expect(world["b"].node.node.counters.framesRefused > 0)
     #expect(world["b"].notices.contains(.frameRefused(.mac, from: "c", .control)))
+    #expect(world["c"].node.node.counters.isDeaf && !world["c"].node.node.counters.reachesOthers)
+    #expect(!world["b"].node.node.counters.isDeaf && world["b"].node.node.counters.reachesOthers)
   }
 }
 

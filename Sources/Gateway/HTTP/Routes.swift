@@ -124,8 +124,8 @@ enum Routes {
   private static func readiness(_ call: HTTPCall) throws(Refusal) -> Outcome {
     guard call.context.phase == .serving else { throw Refusal(.shuttingDown, "the hub is shutting down") }
     // For load balancers, which then avoid an isolated hub while there is another (protocol/cluster.md).
-    if call.query.text("engine") != nil, call.context.settings.shared.metrics.isWithoutEngine {
-      throw Refusal(.internalError, "this hub cannot reach the cluster's engine", status: .serviceUnavailable)
+    if call.query.text("engine") != nil, let reason = call.context.settings.shared.metrics.isolation {
+      throw Refusal(.internalError, "\(reason)", status: .serviceUnavailable)
     }
     return .respond(.text("ready\n"))
   }

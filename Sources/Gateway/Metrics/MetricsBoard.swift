@@ -38,8 +38,8 @@ final class MetricsBoard: Sendable {
     }
   }
 
-  /// Whether this hub of a cluster has no engine, so that other hubs' events do not reach it.
-  var isWithoutEngine: Bool { cluster.withLock { $0.map { !$0.reachesOthers } ?? false } }
+  /// Why other hubs' events do not reach this hub of a cluster; nil where they do, and for a hub alone.
+  var isolation: StaticString? { cluster.withLock { $0?.isolation } }
 
   var loops: [LoopCounters] { state.withLock { $0.loops } }
 }
