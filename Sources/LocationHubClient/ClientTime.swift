@@ -20,7 +20,7 @@ extension Fix {
     fix.speed = Fix.known(speed)
     fix.headingAccuracy = Fix.known(headingAccuracy)
     fix.speedAccuracy = Fix.known(speedAccuracy)
-    fix.batteryLevel = Fix.known(batteryLevel)
+    fix.batteryLevel = Fix.known(batteryLevel).map { min($0, 1) }
     fix.altitude = altitude.flatMap { $0.isFinite ? $0 : nil }
     return fix
   }

@@ -98,10 +98,11 @@ public struct TripStatusReport: Sendable, Equatable {
   public var location: Coordinate?
   /// The status that the sender expects; the move is refused if the trip has another.
   public var expectedStatus: TripStatus?
+  /// With `requested`, and with `accepted` by ops, who assign a driver.
+  public var driverID: Identifier?
   // Only with `requested`.
   public var pickup: Coordinate?
   public var dropoff: Coordinate?
-  public var driverID: Identifier?
   public var riderID: Identifier?
   public var route: Route?
   /// The hub begins to look for a driver at once.

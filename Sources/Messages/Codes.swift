@@ -159,7 +159,7 @@ public struct HTTPRefusal: Sendable {
       status: 429, codes: [.rateLimited], reconnect: .backOff,
       meaning: """
         too many requests, or connections, of your address, or all that one identity may have ([rates](rates.md)); \
-        with `Retry-After`
+        with `Retry-After` where waiting helps
         """),
     HTTPRefusal(status: 431, codes: [.tooLarge], meaning: "the head is over its limit"),
     HTTPRefusal(
@@ -174,7 +174,7 @@ public struct HTTPRefusal: Sendable {
         a table of the hub or its disk is [full](README.md#a-full-disk), or too many queries or tracks are under way, \
         or long answers unread; \
         the hub is going away; with `Retry-After`; `internal` of `/healthz` where an event loop hangs, and of \
-        `/readyz?engine` without the engine
+        `/readyz?engine` where the hub is cut off from the others
         """),
     HTTPRefusal(
       status: 505, codes: [.badMessage], reconnect: .backOff, meaning: "another major version of HTTP than 1"),

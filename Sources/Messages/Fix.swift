@@ -25,6 +25,7 @@ public struct Fix: Sendable, Equatable, BitwiseCopyable {
   public var source: FixSource?
   /// 0…1.
   public var batteryLevel: Double?
+  static let batteryRange: StaticString = "expected 0…1, where 1 is a full battery"
 
   public init(
     coordinate: Coordinate, timestamp: Timestamp, accuracy: Double? = nil, heading: Double? = nil,

@@ -91,7 +91,7 @@ extension JSONTape {
   /// The body of `POST /v1/trips/{id}/shares`.
   func shareExpiry(_ bytes: Span<UInt8>, _ time: TimeFormat) throws(ValidationError) -> Timestamp? {
     guard self[0].kind == .object else { throw ValidationError(.unknown, "expected an object") }
-    return try timestamp(members(of: 0), .expires, bytes, time)
+    return try clientTimestamp(members(of: 0), .expires, bytes, time, early: .badMessage)
   }
 }
 

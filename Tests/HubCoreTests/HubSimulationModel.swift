@@ -100,14 +100,18 @@ struct SimulationModel {
       return hasRoom ? .moved : .refused(.storageFull)
     }
     if known.moves.contains(Move(actor: actor, message: message)) { return .repeated }
-    guard mayMove(actor, known, report.status, isGranted) else { return .refused(.forbidden) }
+    let named = report.driverID.flatMap { Cast.driverIDs.firstIndex(of: $0) }
+    guard mayMove(actor, known, report.status, named: named, isGranted) else { return .refused(.forbidden) }
     if let expected = report.expectedStatus, expected != known.status { return .refused(.invalidTransition) }
     if report.status == .requested, isSame(actor, known, report) { return .repeated }
     let targets = TripMovesTests.table[Int(known.status.rawValue)].1
-    if report.status == .accepted, known.driver == nil, Cast.actors[actor].role != .driver {
-      return .refused(.invalidTransition)  // nobody is there to drive
+    guard targets.contains(report.status) else { return .refused(.invalidTransition) }
+    if report.status == .accepted, Cast.actors[actor].role == .ops {
+      let (has, named) = (known.driver.map { Cast.driverIDs[$0] }, report.driverID)
+      let isRight = has == nil ? named != nil : named == nil || named == has
+      if !isRight { return .refused(.invalidTransition) }
     }
-    return targets.contains(report.status) ? .moved : .refused(.invalidTransition)
+    return .moved
   }
 
   private func mayRequest(_ actor: Int, _ report: TripStatusReport, _ isGranted: Bool) -> Bool {
@@ -119,14 +123,19 @@ struct SimulationModel {
     }
   }
 
-  private func mayMove(_ actor: Int, _ trip: Trip, _ status: TripStatus, _ isGranted: Bool) -> Bool {
+  private func mayMove(
+    _ actor: Int, _ trip: Trip, _ status: TripStatus, named: Int?, _ isGranted: Bool
+  ) -> Bool {
     switch Cast.actors[actor].role {
     case .ops: return true
-    case .driver: return trip.driver == actor || (trip.driver == nil && isGranted && status == .accepted)
+    case .driver:
+      if status == .accepted, let named, named != actor { return false }
+      return trip.driver == actor || (trip.driver == nil && isGranted && status == .accepted)
     case .rider:
       let early: [TripStatus] = [.requested, .accepted, .driverEnRoute, .arrivedPickup]
       guard trip.rider == actor - Cast.drivers else { return false }
-      return status == .requested || status == .cancelled && early.contains(trip.status)
+      let mayCancel = early.contains(trip.status) || trip.status == .completed || trip.status == .cancelled
+      return status == .requested || status == .cancelled && mayCancel
     }
   }
 
@@ -155,7 +164,7 @@ struct SimulationModel {
       trips[trip]!.status = report.status
       trips[trip]!.heard = uptime
       if report.status == .accepted, trips[trip]!.driver == nil {
-        trips[trip]!.driver = actor
+        trips[trip]!.driver = role == .driver ? actor : named
       }
       if report.status == .completed || report.status == .cancelled { trips[trip]!.ended = uptime }
     }

@@ -393,7 +393,7 @@ import Testing
       let place = at(48.1, 11 + Double(number) / 100)
       #expect(bench.turn(bench.change(.rider, "r", "t1", pickup: place)).codes.isEmpty)
     }
-    #expect(bench.turn(bench.move(.ops, "o", "t1", .accepted, driver: "d")).codes == [.invalidTransition])
+    #expect(bench.turn(bench.move(.ops, "o", "t1", .accepted)).codes == [.invalidTransition])
     let again = bench.turn(bench.move(.ops, "o", "t1", .requested, rider: "r", message: first))
     #expect(again.codes.isEmpty && again.acks.count == 1 && bench.hub.counters.tripMoves == 1)
   }

@@ -26,6 +26,16 @@ import Testing
     #expect(bench.ask("T", .show).offers?.end == .taken)
   }
 
+  @Test("Where ops give the trip to another driver, the offer is withdrawn")
+  func assigned() {
+    let bench = HubBench()
+    bench.drivers(2)
+    #expect(bench.request("T", OfferCriteria()).heard == [Heard("D1", "T", "made")])
+    let turn = bench.turn(bench.move(.ops, "o", "T", .accepted, driver: "D2"))
+    #expect(turn.acks.count == 1 && turn.heard == [Heard("D1", "T", "taken")])
+    #expect(bench.hub.trips[0].driverID == id("D2"))
+  }
+
   @Test("Who declines, is silent or leaves gives way to the next nearest; when nobody is left the trip is unserved")
   func theNext() throws {
     let bench = HubBench()

@@ -32,15 +32,14 @@ import Testing
         == [.accepted, .driverEnRoute, .arrivedPickup, .tripStarted, .arrivedDestination])
   }
 
-  @Test(
-    "ops and the driver may make every move, the rider only ask again and cancel before trip_started, a stranger none")
+  @Test("ops and the driver may make every move, a rider asks again and cancels early or what is over, a stranger none")
   func parties() {
     let early: [TripStatus] = [.requested, .accepted, .driverEnRoute, .arrivedPickup]
     for from in TripStatus.allCases {
       for to in TripStatus.allCases {
         #expect(TripParty.ops.mayMove(from: from, to: to))
         #expect(TripParty.driver.mayMove(from: from, to: to))
-        let mayRider = to == .requested || to == .cancelled && early.contains(from)
+        let mayRider = to == .requested || to == .cancelled && (early.contains(from) || from.isFinal)
         #expect(TripParty.rider.mayMove(from: from, to: to) == mayRider)
         #expect(!TripParty.stranger.mayMove(from: from, to: to))
       }

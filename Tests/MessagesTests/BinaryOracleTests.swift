@@ -188,6 +188,7 @@ private struct RandomMessages {
     var report = TripStatusReport(tripID: try id(), status: try one(TripStatus.self), timestamp: clientTime())
     report.location = try maybePlace()
     report.expectedStatus = chance() ? try one(TripStatus.self) : nil
+    if report.status == .accepted { report.driverID = try maybeID() }
     guard report.status == .requested else { return report }
     report.pickup = try maybePlace()
     report.dropoff = try maybePlace()

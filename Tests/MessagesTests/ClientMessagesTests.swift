@@ -277,7 +277,8 @@ import Testing
     #expect(
       moved
         == TripStatusReport(
-          tripID: asked.tripID, status: .accepted, timestamp: Timestamp(milliseconds: 1_763_680_000_001)))
+          tripID: asked.tripID, status: .accepted, timestamp: Timestamp(milliseconds: 1_763_680_000_001),
+          driverID: Identifier("d")), "ops give it to that driver")
     #expect(
       errorCode(envelope("trip_status", #"{"tripId":"t","status":"gone","timestamp":1763680000001}"#)) == .badMessage)
     #expect(errorCode(envelope("trip_status", #"{"tripId":"t","status":"accepted"}"#)) == .badMessage)

@@ -131,7 +131,8 @@ private func isPlain(_ text: String, _ time: TimeFormat = .unixMilliseconds) -> 
       "\"timestamp\":\(timestamp(time, &random))",
     ]
     for name in names.dropLast(Int.random(in: 0..<40, using: &random) == 0 ? 0 : 1) where Bool.random(using: &random) {
-      members.append("\"\(name)\":\(number(-10...400, &random))")
+      let range = name == "batteryLevel" ? -0.1...1.05 : -10...400
+      members.append("\"\(name)\":\(number(range, &random))")
     }
     if Bool.random(using: &random) {
       members.append(

@@ -3,7 +3,7 @@ package import HubBytes
 package import HubMessages
 
 extension Revocation {
-  /// Reads the members `sub` or `jti`, and `until?`, with which it must still be in force. Other members are ignored.
+  /// Reads the members `sub` or `jti`, and `until?`, with which it must still be in force.
   /// - Throws: `bad_message`.
   package init(members: [String: JSONValue], time: TimeFormat, now: Timestamp) throws(ErrorReply) {
     let (sub, jti) = (try Self.text(members, "sub"), try Self.text(members, "jti"))
@@ -12,6 +12,7 @@ extension Revocation {
     if let value = members["until"], value != .null {
       // As the claim `exp` has it, but in the request's form of time.
       guard let until = Timestamp(value, as: time) else { throw .badRevocation("until must be a time") }
+      guard until >= .earliestFromClients else { throw .badRevocation("until: \(time.earlyExplanation)") }
       end = until
     }
     self.init(name, until: end)

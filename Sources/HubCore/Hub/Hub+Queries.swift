@@ -10,7 +10,7 @@ extension Hub {
     do throws(ErrorReply) {
       switch query {
       case .driver(let id):
-        let found = drivers.find(id).map { QueryResult.driver(drivers.report(of: $0, at: now.timestamp)) }
+        let found = drivers.find(id).map { QueryResult.driver(trips.report($0, of: drivers, replyTo, at: now)) }
         emit(.queryResult(session, found, replyTo: replyTo), to: session.outlet)
       case .list(let query): try driverListings.begin(query, for: session, limits, counting: &counters)
       case .drivers(let search, let audience, let actor):

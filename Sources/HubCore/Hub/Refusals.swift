@@ -7,6 +7,12 @@ extension ErrorReply {
     self.init(code: .invalidTransition, message: message, status: status)
   }
 
+  /// The sender has reached a limit of its own. `retryAfter`: seconds; nil where waiting does not help.
+  init(ownLimit message: String, retryAfter: Double? = 60) {
+    self.init(code: .rateLimited, message: message, retryAfter: retryAfter)
+    isOwnLimit = true
+  }
+
   /// For a session that was replaced.
   static func replaced(retryAfter seconds: Double) -> ErrorReply {
     ErrorReply(

@@ -69,13 +69,8 @@ struct Offers: ~Copyable {
   func checkRoom(for request: OffersRequest, counting counters: inout HubCounters) throws(ErrorReply) {
     if openByAsker[request.asker, default: 0] >= limits.offersPerIdentity[request.role] {
       counters.count(.offersPerIdentity)
-      var refusal = ErrorReply(
-        code: .rateLimited,
-        message:
-          "one \(request.role.name) has offers of at most \(limits.offersPerIdentity[request.role]) trips made at once",
-        retryAfter: 60)
-      refusal.isOwnLimit = true
-      throw refusal
+      let limit = limits.offersPerIdentity[request.role]
+      throw ErrorReply(ownLimit: "one \(request.role.name) has offers of at most \(limit) trips made at once")
     }
     guard openCount < request.role.share(of: limits.offers) else {
       counters.count(full: .offers)

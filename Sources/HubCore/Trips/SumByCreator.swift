@@ -39,11 +39,7 @@ extension SumByCreator {
     let limit = limits.routeBytesPerIdentity
     guard let creator, sum(of: creator.hashValue(seed: seed)) + more > limit else { return }
     counters.count(.routeBytesPerIdentity)
-    var refusal = ErrorReply(
-      code: .rateLimited,
-      message: "the trips that one \(role.name) begins within a day have at most \(limit) bytes of routes",
-      retryAfter: 60)
-    refusal.isOwnLimit = true
-    throw refusal
+    throw ErrorReply(
+      ownLimit: "the trips that one \(role.name) begins within a day have at most \(limit) bytes of routes")
   }
 }

@@ -36,11 +36,11 @@ enum TripParty {
   case driver, rider, ops, stranger
 
   /// Whether this party may make the move, whatever the trip's status. A party may repeat `requested`, which no status
-  /// allows: it is answered with the present status.
+  /// allows, and a rider may cancel what is over: both are answered with the present status.
   func mayMove(from status: TripStatus, to target: TripStatus) -> Bool {
     switch self {
     case .ops, .driver: true
-    case .rider: target == .cancelled && status < .tripStarted || target == .requested
+    case .rider: target == .cancelled && (status < .tripStarted || status.isFinal) || target == .requested
     case .stranger: false
     }
   }
@@ -58,6 +58,7 @@ enum TripParty {
 extension Trip {
   /// Ops; the trip's parties within their rights; an entitled driver while the trip has none, to accept it.
   func mayBeMoved(by input: TripStatusInput) -> Bool {
+    if input.acceptsForAnother { return false }
     let party = party(of: input.actor)
     if party == .stranger, input.actor.role == .driver, driverID == nil {
       return input.tripIsGranted && input.report.status == .accepted
@@ -76,6 +77,11 @@ extension Trip {
 }
 
 extension TripStatusInput {
+  /// A driver that accepts a trip for another one: only ops assign it.
+  var acceptsForAnother: Bool {
+    actor.role == .driver && report.status == .accepted && report.driverID.map { $0 != actor.id } ?? false
+  }
+
   /// A rider for itself, a driver for itself, ops for all.
   var mayRequest: Bool {
     switch actor.role {
@@ -85,12 +91,17 @@ extension TripStatusInput {
     }
   }
 
-  /// Why its sender may not make the move. The text says as much of a trip that is not known.
-  var refusal: ErrorReply {
+  /// Why its sender may not make the move. To who is no `party` of the trip the text says as much of one that is not
+  /// known.
+  func refusal(to party: TripParty = .stranger) -> ErrorReply {
     let needsGrant = report.status == .requested || report.status == .accepted
     let reason =
-      if needsGrant, !tripIsGranted {
-        ": its token's trips do not include it"
+      if acceptsForAnother {
+        ": a driver accepts trips for itself only"
+      } else if party == .rider, report.status == .cancelled {
+        ": a rider cancels before trip_started"
+      } else if needsGrant, !tripIsGranted {
+        ": its token's trips do not include it\(report.status == .accepted ? ", and it has no open offer of it" : "")"
       } else if report.status == .requested, !mayRequest {
         ": a \(actor.role.name) requests trips for itself only"
       } else {

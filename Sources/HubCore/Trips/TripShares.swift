@@ -26,19 +26,14 @@ extension Trip {
     if shares.contains(where: { $0.id == share.id }) { return }  // repeated by another hub
     shares.removeAll { !$0.isEnded && !$0.isValid(at: time) }
     guard shares.count(where: { !$0.isEnded }) < HubLimits.sharesPerTrip else {
-      throw Trip.enough("a trip has at most \(HubLimits.sharesPerTrip) shares: end one of them")
+      throw ErrorReply(
+        ownLimit: "a trip has at most \(HubLimits.sharesPerTrip) shares: end one of them", retryAfter: nil)
     }
     guard sharesMade < HubLimits.sharesMadePerTrip else {
-      throw Trip.enough("a trip is shared at most \(HubLimits.sharesMadePerTrip) times")
+      throw ErrorReply(ownLimit: "a trip is shared at most \(HubLimits.sharesMadePerTrip) times", retryAfter: nil)
     }
     sharesMade += 1
     shares.append(share)
-  }
-
-  private static func enough(_ message: String) -> ErrorReply {
-    var refusal = ErrorReply(code: .rateLimited, message: message)
-    refusal.isOwnLimit = true
-    return refusal
   }
 
   /// Ends a share, and gives it. Throws where there is none.

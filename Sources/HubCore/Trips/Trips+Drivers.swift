@@ -24,6 +24,16 @@ extension Trips {
     return Subscribed.Snapshot(position: drivers[driver].location(trip: trip, at: now.timestamp, after: after))
   }
 
+  /// A driver as ops and the driver itself see it; over HTTP with the trip that it is on, where it is on one alone. Over
+  /// a socket an answer with a trip's id is a trip.
+  func report(
+    _ driver: Int, of drivers: borrowing Drivers, _ replyTo: MessageID?, at now: Moment
+  ) -> DriverReport {
+    var report = drivers.report(of: driver, at: now.timestamp)
+    if replyTo == nil { report.tripID = onlyActive(of: drivers.handle(of: driver)).map { self[$0].id } }
+    return report
+  }
+
   /// A page of the drivers found: between two turns one may be forgotten, and another have its index.
   func list(_ found: [Int], of drivers: borrowing Drivers, cursor: String?, at now: Moment) -> DriverList {
     let indices = found.filter { drivers.isInUse($0) }

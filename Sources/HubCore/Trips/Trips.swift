@@ -91,12 +91,8 @@ struct Trips: ~Copyable {
     }
     if creator.tripsBegun < limits.tripsPerDriver { return }
     counters.count(.tripsPerDriver)
-    var refusal = ErrorReply(
-      code: .rateLimited,
-      message: "a driver begins at most \(limits.tripsPerDriver) trips within a day (max-trips-per-driver)",
-      retryAfter: 60)
-    refusal.isOwnLimit = true
-    throw refusal
+    throw ErrorReply(
+      ownLimit: "a driver begins at most \(limits.tripsPerDriver) trips within a day (max-trips-per-driver)")
   }
 
   /// Begins a trip that nobody requested: by a driver's fix, as accepted.
@@ -165,7 +161,7 @@ struct Trips: ~Copyable {
     }
     if slab[trip].recentMoves.contains(move) { return .unchanged(showing: nil) }
     let status = slab[trip].status
-    guard slab[trip].mayBeMoved(by: input) else { throw input.refusal }
+    guard slab[trip].mayBeMoved(by: input) else { throw input.refusal(to: slab[trip].party(of: input.actor)) }
     if let expected = report.expectedStatus, expected != status {
       throw ErrorReply(invalidIn: status, "the trip is in \(status.name), not in \(expected.name) as expected")
     }
@@ -173,16 +169,28 @@ struct Trips: ~Copyable {
     guard status.allows(target) else {
       throw ErrorReply(invalidIn: status, "a trip cannot go from \(status.name) to \(target.name)")
     }
-    let isUnclaimed = slab[trip].driverID == nil
-    guard target != .accepted || !isUnclaimed || input.actor.role == .driver else {
-      throw ErrorReply(invalidIn: status, "the trip has no driver yet: a driver accepts it")
-    }
+    let claimant = target == .accepted ? try claimant(of: trip, by: input) : nil
     legs.learn(slab[trip], to: target)
-    if target == .accepted, isUnclaimed { slab[trip].take(driver: input.actor.id) }
+    if let claimant { slab[trip].take(driver: claimant) }
     slab[trip].note(move)
     var step = self.move(trip, to: target, at: report.timestamp, report.location, now)
-    step.isClaimed = target == .accepted && isUnclaimed
+    step.isClaimed = claimant != nil
     return .step(step)
+  }
+
+  /// The driver that `accepted` gives a trip: who accepts it, or whom ops assign. Nil where it has that driver.
+  private func claimant(of trip: Int, by input: TripStatusInput) throws(ErrorReply) -> Identifier? {
+    let (status, named) = (slab[trip].status, input.actor.role == .ops ? input.report.driverID : input.actor.id)
+    guard let driver = slab[trip].driverID else {
+      guard let named else {
+        throw ErrorReply(invalidIn: status, "the trip has no driver yet: one accepts it, or ops assign one (driverId)")
+      }
+      return named
+    }
+    guard named == nil || named == driver else {
+      throw ErrorReply(invalidIn: status, "the trip has another driver, \(driver)")
+    }
+    return nil
   }
 
   mutating func move(
@@ -209,13 +217,12 @@ struct Trips: ~Copyable {
       throw ErrorReply(
         code: .unknownTrip, message: "this hub knows no trip \(report.tripID): a trip begins with requested")
     }
-    guard input.mayRequest else { throw input.refusal }
+    guard input.mayRequest else { throw input.refusal() }
     if actor.role == .driver { try checkLimit(of: creator, counting: &counters) }
     if actor.role == .rider, riders.sum(of: riderHash(actor.id)) >= limits.tripsPerRider {
       counters.count(.tripsPerRider)
       throw ErrorReply(
-        code: .rateLimited,
-        message: "a rider has at most \(limits.tripsPerRider) trips within a day (max-trips-per-rider)", retryAfter: 60)
+        ownLimit: "a rider has at most \(limits.tripsPerRider) trips within a day (max-trips-per-rider)")
     }
     let (rider, driver) = input.parties
     let step = try begin(

@@ -50,11 +50,15 @@ extension BinaryInput {
     let flags = try byte(.status)
     if flags & 0x01 != 0 { report.location = try coordinate() }
     if flags & 0x02 != 0 { report.expectedStatus = try keyword(.expectedStatus) }
-    // The following only with `requested`, as in JSON.
-    guard status == .requested else { return report }
+    // The following only with `requested`, as in JSON, and the driver with `accepted`, too.
+    guard status == .requested || status == .accepted else { return report }
     if flags & 0x04 != 0 { report.pickup = try coordinate() }
     if flags & 0x08 != 0 { report.dropoff = try coordinate() }
     if flags & 0x10 != 0 { report.driverID = try identifier(.driverId) }
+    if status == .accepted {
+      (report.pickup, report.dropoff) = (nil, nil)
+      return report
+    }
     if flags & 0x20 != 0 { report.riderID = try identifier(.riderId) }
     if flags & 0x40 != 0 { report.route = try route() }
     if flags & 0x80 != 0 { report.offer = try offerCriteria() }

@@ -107,7 +107,10 @@ extension BinaryInput {
     }
     if more & FixFlags.headingAccuracy != 0 { fix.headingAccuracy = try hundredths(.headingAccuracy) }
     if more & FixFlags.speedAccuracy != 0 { fix.speedAccuracy = try hundredths(.speedAccuracy) }
-    if more & FixFlags.batteryLevel != 0 { fix.batteryLevel = try hundredths(.batteryLevel) }
+    if more & FixFlags.batteryLevel != 0 {
+      fix.batteryLevel = try hundredths(.batteryLevel)
+      if fix.batteryLevel ?? 0 > 1 { fault = ValidationError(.batteryLevel, Fix.batteryRange) }
+    }
     return fault
   }
 

@@ -149,6 +149,7 @@ extension BinaryWriter {
 
   private static func write(_ report: TripStatusReport, _ buffer: inout ByteBuffer) {
     let isRequest = report.status == .requested
+    let driver = isRequest || report.status == .accepted ? report.driverID : nil
     buffer.append(values: { room in
       room.append(report.tripID)
       room.append(report.status.rawValue)
@@ -156,16 +157,19 @@ extension BinaryWriter {
       room.append(
         flagByte(
           report.location != nil, report.expectedStatus != nil, isRequest && report.pickup != nil,
-          isRequest && report.dropoff != nil, isRequest && report.driverID != nil, isRequest && report.riderID != nil,
+          isRequest && report.dropoff != nil, driver != nil, isRequest && report.riderID != nil,
           isRequest && report.route != nil, isRequest && report.offer != nil))
       if let location = report.location { room.append(location) }
       if let expected = report.expectedStatus { room.append(expected.rawValue) }
     })
-    guard isRequest else { return }
+    guard isRequest else {
+      if let driver { buffer.append(values: { $0.append(driver) }) }
+      return
+    }
     buffer.append(values: { room in
       if let pickup = report.pickup { room.append(pickup) }
       if let dropoff = report.dropoff { room.append(dropoff) }
-      if let driver = report.driverID { room.append(driver) }
+      if let driver { room.append(driver) }
       if let rider = report.riderID { room.append(rider) }
     })
     if let route = report.route { buffer.append(lengthAnd: route.polyline) }

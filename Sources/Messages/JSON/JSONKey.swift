@@ -31,7 +31,7 @@ enum JSONKey: UInt8, CaseIterable {
   case verdict, offset, precision, blocks
   case available, onTrip, unavailable, background, offline
   // Fences.
-  case fenceId, otherId, circle, corridor, width, others, dwell, speedLimit
+  case fenceId, otherId, circle, corridor, width, others, dwell, speedLimit, inside
   // Credentials.
   case token, expires
   // Offers.

@@ -335,7 +335,18 @@ extension JSONTape {
   /// goes through another hub, is the same place.
   func place(_ members: JSONMembers, _ key: JSONKey) throws(ValidationError) -> Coordinate? {
     guard let object = try object(members, key) else { return nil }
-    return try coordinate(object).inSteps
+    return try coordinate(object, of: key).inSteps
+  }
+
+  /// As `coordinate`, of the object that is a member, which a fault names.
+  func coordinate(_ object: JSONMembers, of key: JSONKey) throws(ValidationError) -> Coordinate {
+    do throws(ValidationError) { return try coordinate(object) } catch {
+      guard error.code == .invalidLocation else { throw ValidationError(key, "expected latitude and longitude") }
+      let isLatitude = error.member == .latitude
+      throw ValidationError(
+        .invalidLocation, key,
+        isLatitude ? "expected a latitude of −90…90 degrees" : "expected a longitude of −180…180 degrees")
+    }
   }
 
   /// Each element of an array; none where it is absent.
@@ -370,7 +381,7 @@ extension JSONTape {
 
 extension TimeFormat {
   /// The error text for a time before 2000 from a client with this format.
-  var earlyExplanation: StaticString {
+  package var earlyExplanation: StaticString {
     switch self {
     case .unixMilliseconds:
       "is before 2000-01-01: expected milliseconds since 1970 (time=unix_ms); for seconds since 2001 the URL needs time=apple"

@@ -86,7 +86,11 @@ extension JSONTape {
     var report = TripStatusReport(tripID: tripID, status: status, timestamp: timestamp)
     report.location = try place(payload, .location)
     report.expectedStatus = try keyword(payload, .expectedStatus, bytes, words)
-    if status == .requested { try readRequest(payload, bytes, into: &report) }
+    switch status {
+    case .requested: try readRequest(payload, bytes, into: &report)
+    case .accepted: report.driverID = try identifier(payload, .driverId, bytes)
+    case .driverEnRoute, .arrivedPickup, .tripStarted, .arrivedDestination, .completed, .cancelled: break
+    }
     return report
   }
 
@@ -112,7 +116,7 @@ extension JSONTape {
     let change = TripChange(
       tripID: tripID, pickup: try place(members, .pickup), dropoff: try place(members, .dropoff),
       route: try route(members, bytes))
-    guard !change.isEmpty else { throw ValidationError(.pickup, "expected pickup, dropoff or route") }
+    guard !change.isEmpty else { throw ValidationError(.unknown, "expected pickup, dropoff or route") }
     return change
   }
 

@@ -50,7 +50,7 @@ extension JSONTape {
   }
 
   private func fenceCircle(_ circle: JSONMembers) throws(ValidationError) -> Circle {
-    let center = try coordinate(circle)
+    let center = try coordinate(circle, of: .circle)
     let radius = try required(number(circle, .radius), .radius)
     guard radius <= Fence.maximumRadiusMeters, let made = Circle(center: center, radiusMeters: radius) else {
       throw ValidationError(.radius, "expected more than 0 and up to 1,000,000 metres")

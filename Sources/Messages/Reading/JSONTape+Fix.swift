@@ -70,7 +70,8 @@ extension JSONTape {
     fix.headingAccuracy = try nonNegative(members, .headingAccuracy)
     fix.speedAccuracy = try nonNegative(members, .speedAccuracy)
     fix.source = try keyword(members, .source, bytes, "expected gps, wifi, cellular, fused or cached")
-    fix.batteryLevel = try number(members, .batteryLevel)
+    fix.batteryLevel = try nonNegative(members, .batteryLevel)
+    if let level = fix.batteryLevel, level > 1 { throw ValidationError(.batteryLevel, Fix.batteryRange) }
   }
 
   /// Degrees, 0 ≤ heading < 360; exactly 360 is north.

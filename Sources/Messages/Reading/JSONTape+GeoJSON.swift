@@ -8,8 +8,9 @@ extension JSONTape {
   func polygons(at index: Int, _ member: JSONKey, _ bytes: Span<UInt8>) throws(ValidationError) -> MultiPolygon {
     guard self[index].kind == .object else { throw ValidationError(member, "expected a GeoJSON object") }
     let object = members(of: index)
-    let type = try required(present(object, .type), .type)
-    guard isText(type) else { throw ValidationError(.type, "expected a string") }
+    guard let type = present(object, .type), isText(type) else {
+      throw ValidationError(member, "expected GeoJSON: an object with type and coordinates, or a Feature")
+    }
     if equals(type, bytes, "Feature") {
       return try geometry(at: try required(present(object, .geometry), .geometry), bytes)
     }

@@ -14,18 +14,27 @@ extension JSONTape {
     let words: StaticString = "expected message or hazard"
     let kind: Notification.Kind = try required(keyword(body, .kind, bytes, words), .kind)
     guard kind == .message || kind == .hazard else { throw ValidationError(.kind, words) }
-    let channel = try required(channel(body, bytes), .channel)
-    switch channel {
-    case .trip, .driver, .fence: break
-    case .area, .nearby, .box, .counts, .countsBlock, .fleet, .trips, .raw, .stats:
-      throw ValidationError(.unknownChannel, .channel, "expected trip:, driver: or fence:")
-    }
+    let channel = try notifiedChannel(body, bytes)
     var post = NotificationPost(
       channel: channel, kind: kind, title: try text(body, .title, bytes, atMost: NotificationPost.maximumTitleBytes),
       body: try text(body, .body, bytes, atMost: NotificationPost.maximumBodyBytes))
     try readData(body, bytes, into: &post)
     post.messageID = try messageID(ofBody: body, bytes)
     return post
+  }
+
+  private func notifiedChannel(_ body: JSONMembers, _ bytes: Span<UInt8>) throws(ValidationError) -> Channel {
+    var fault = ValidationError(.unknownChannel, .channel, "expected trip:, driver: or fence:, and an id")
+    do throws(ValidationError) {
+      let channel = try required(channel(body, bytes), .channel)
+      switch channel {
+      case .trip, .driver, .fence: return channel
+      case .area, .nearby, .box, .counts, .countsBlock, .fleet, .trips, .raw, .stats: break
+      }
+    } catch {
+      if error.code != .unknownChannel { fault = error }
+    }
+    throw fault
   }
 
   private func text(

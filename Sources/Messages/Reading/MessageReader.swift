@@ -114,7 +114,7 @@ public final class MessageReader {
   public func readTripRequest(
     _ bytes: UnsafeRawBufferPointer, time: TimeFormat, id: Identifier, now: Timestamp
   ) throws(MessageError) -> TripStatusReport {
-    try unsafe readBody(bytes) { (tape, span) throws(ValidationError) in
+    try unsafe readBody(bytes, .tripRequest) { (tape, span) throws(ValidationError) in
       try tape.tripRequest(span, time, id: id, now: now)
     }
   }
@@ -142,23 +142,25 @@ public final class MessageReader {
   ///
   /// - Throws: as `read`.
   public func readTripChange(_ bytes: UnsafeRawBufferPointer, id: Identifier) throws(MessageError) -> TripChange {
-    try unsafe readBody(bytes) { (tape, span) throws(ValidationError) in try tape.tripChange(span, id: id) }
+    try unsafe readBody(bytes, .tripChange) { (tape, span) throws(ValidationError) in
+      try tape.tripChange(span, id: id)
+    }
   }
 
   /// Reads the end of a share: the body of `POST /v1/trips/{id}/shares`; nil where it ends with its trip.
   public func readShareExpiry(_ bytes: UnsafeRawBufferPointer, time: TimeFormat) throws(MessageError) -> Timestamp? {
-    try unsafe readBody(bytes) { (tape, span) throws(ValidationError) in try tape.shareExpiry(span, time) }
+    try unsafe readBody(bytes, .share) { (tape, span) throws(ValidationError) in try tape.shareExpiry(span, time) }
   }
 
   /// Reads criteria for drivers: the body of `POST /v1/trips/{id}/offers`.
   ///
   /// - Throws: as `read`.
   public func readOfferCriteria(_ bytes: UnsafeRawBufferPointer) throws(MessageError) -> OfferCriteria {
-    try unsafe readBody(bytes) { (tape, span) throws(ValidationError) in try tape.offerCriteria(span) }
+    try unsafe readBody(bytes, .offers) { (tape, span) throws(ValidationError) in try tape.offerCriteria(span) }
   }
 
   /// Reads the body of `POST /v1/notifications`.
-  /// - Throws: as `read`; `unknown_channel` for a channel without notifications.
+  ///
   /// - Throws: as `read`; `unknown_channel` for a channel that has no notifications.
   public func readNotification(_ bytes: UnsafeRawBufferPointer) throws(MessageError) -> NotificationPost {
     try unsafe readBody(bytes) { (tape, span) throws(ValidationError) in try tape.notificationPost(span) }
@@ -175,7 +177,7 @@ public final class MessageReader {
   ///
   /// - Throws: as `read`; a polygon's fault is given with its ring and edges.
   public func readFence(_ bytes: UnsafeRawBufferPointer, id: Identifier) throws(MessageError) -> Fence {
-    try unsafe readBody(bytes) { (tape, span) throws(ValidationError) in try tape.fence(span, id: id) }
+    try unsafe readBody(bytes, .fence) { (tape, span) throws(ValidationError) in try tape.fence(span, id: id) }
   }
 
   /// Reads a phone app's request in JSON. An empty body, which some apps send, is a report without a fix.
@@ -217,14 +219,23 @@ public final class MessageReader {
     }
   }
 
-  /// Reads the body of a request, which is no message and has no id.
+  /// Reads the body of a request, which is no message and has no id. `known`: the members that it may have; nil for
+  /// any.
   private func readBody<Body>(
-    _ bytes: UnsafeRawBufferPointer, _ body: (borrowing JSONTape, Span<UInt8>) throws(ValidationError) -> Body
+    _ bytes: UnsafeRawBufferPointer, _ known: BodyMembers? = nil,
+    _ body: (borrowing JSONTape, Span<UInt8>) throws(ValidationError) -> Body
   ) throws(MessageError) -> Body {
     let span = unsafe bytes.assumingMemoryBound(to: UInt8.self).span
     try unsafe parse(&tape.pointee, span, isValidUTF8: false)
     do throws(ValidationError) {
       try unsafe tape.pointee.checkDuplicates()
+    } catch {
+      throw MessageError(error, messageID: nil)
+    }
+    if let known, let text = unsafe tape.pointee.strangeMember(besides: known, span) {
+      throw MessageError(code: .badMessage, text: text)
+    }
+    do throws(ValidationError) {
       return try unsafe body(tape.pointee, span)
     } catch {
       throw MessageError(error, messageID: nil)

@@ -141,7 +141,9 @@ enum PlainUpdate {
     case .altitude: fix.altitude = value
     case .headingAccuracy: fix.headingAccuracy = known(value)
     case .speedAccuracy: fix.speedAccuracy = known(value)
-    case .batteryLevel: fix.batteryLevel = value
+    case .batteryLevel:
+      guard value <= 1 else { return false }
+      fix.batteryLevel = known(value)
     default: return false
     }
     return true
