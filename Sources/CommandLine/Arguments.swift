@@ -110,6 +110,10 @@ public struct Arguments: Sendable {
     let before = given
     for line in SettingLine.lines(of: text, file: file, &faults) {
       guard !except.contains(line.name), let option = options.first(where: { $0.name == line.name }) else {
+        guard !line.name.isEmpty else {
+          faults.add(.usage("\(line.origin): there is no name before the ="))
+          continue
+        }
         let near = nearest(to: line.name, among: options.map(\.name).filter { !except.contains($0) })
         faults.add(
           .usage("\(line.origin): there is no setting \(line.name)" + (near.map { "; did you mean \($0)?" } ?? "")))

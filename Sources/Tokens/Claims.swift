@@ -21,6 +21,9 @@ public struct Claims: Sendable, Equatable {
 }
 
 extension Claims {
+  /// The claims that a back end names for the hub to sign.
+  package static let requested = ["sub", "role", "trips", "channels", "limits", "vehicleType", "tags", "tier"]
+
   /// Reads the claims; the verifier checks signature and times.
   package init(members: [String: JSONValue]) throws(TokenError) {
     guard let sub = present(members, "sub") else { throw .missing(.sub) }

@@ -35,7 +35,10 @@ extension KeySet {
     } else if text.firstRange(of: KeySet.begin) != nil {
       self.init(keys: try KeySet.pemBlocks(text))
     } else {
-      self.init(keys: [try SigningKey.secret(KeySet.withoutLineEnd(file), keyID: nil, number: 1)])
+      let secret = KeySet.withoutLineEnd(file)
+      // Not two secrets, and none that was wrapped: nobody would sign with these bytes.
+      guard SigningKey.isKeyText(secret) || !KeySet.isTextOfLines(secret) else { throw .severalLines }
+      self.init(keys: [try SigningKey.secret(secret, keyID: nil, number: 1)])
     }
   }
 
@@ -45,6 +48,10 @@ extension KeySet {
     if bytes.last == 0x0A { bytes.removeLast() }
     if bytes.last == 0x0D { bytes.removeLast() }
     return bytes
+  }
+
+  private static func isTextOfLines(_ bytes: [UInt8]) -> Bool {
+    bytes.contains(0x0A) && bytes.allSatisfy { (0x20...0x7E).contains($0) || $0 == 0x0A || $0 == 0x0D }
   }
 
   // MARK: PEM (RFC 7468)

@@ -14,7 +14,7 @@ public struct RefreshToken: Sendable, Equatable {
   /// The claim `tier` of its family's access tokens.
   public let tier: InlineText?
 
-  private static let type = "refresh+jwt"
+  static let type = "refresh+jwt"
 
   public init(
     subject: Identifier, family: InlineText, serial: UInt64, expires: Timestamp, tier: InlineText? = nil
@@ -52,9 +52,8 @@ public struct RefreshToken: Sendable, Equatable {
     guard parts.count == 3, let header = Base64.url.decode(parts[0]), let payload = Base64.url.decode(parts[1]),
       let signature = Base64.url.decode(parts[2])
     else { throw .notCompact }
-    guard let head = JSONValue(parsing: header)?.members,
-      head["typ"]?.string?.isSpelled(RefreshToken.type) == true, head["crit"] == nil
-    else { throw .badHeader }
+    guard let head = JSONValue(parsing: header)?.members, head["crit"] == nil else { throw .badHeader }
+    guard head["typ"]?.string?.isSpelled(RefreshToken.type) == true else { throw .isNoRefreshToken }
     guard head["alg"]?.string?.isSpelled(key.algorithm.rawValue) == true else { throw .algorithmDoesNotFitKey }
     guard key.verifies(signature, of: token[..<parts[1].endIndex]) else { throw .badSignature }
     guard let members = JSONValue(parsing: payload)?.members else { throw .badClaims }

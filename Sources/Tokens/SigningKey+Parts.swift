@@ -112,7 +112,7 @@ extension SigningKey {
 
   /// Whether a "secret" is the text or the DER of a key, or a page that was fetched instead of one. Taken for a secret,
   /// what others can read would let anybody sign (RFC 8725 §2.1).
-  private static func isKeyText(_ bytes: [UInt8]) -> Bool {
+  static func isKeyText(_ bytes: [UInt8]) -> Bool {
     if isDER(bytes) { return true }
     // Without line breaks, a byte order mark and the zeros of UTF-16.
     let text = bytes.filter { $0 > 0x20 && $0 < 0x7F }

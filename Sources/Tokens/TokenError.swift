@@ -1,5 +1,7 @@
 // Why a token or a file of keys is refused. No case holds bytes of a token or of a key, so that none can get into an
 // answer or a log.
+import HubBytes
+import HubMessages
 
 /// Why a token is not accepted.
 public enum TokenError: Error, Equatable, Sendable {
@@ -28,6 +30,8 @@ public enum TokenError: Error, Equatable, Sendable {
   case revoked
   /// Its `tier` is not configured.
   case unknownTier
+  /// A refresh token in place of an access token, and the other way round.
+  case isRefreshToken, isNoRefreshToken
 
   /// The claims that can be missing or invalid.
   public enum Claim: String, Sendable {
@@ -40,7 +44,7 @@ extension TokenError: CustomStringConvertible {
   public var description: String {
     switch self {
     case .tooLong: "the token is longer than \(TokenLimits.maximumBytes) bytes"
-    case .notCompact: "the token is not three parts in base64url"
+    case .notCompact: "the token is no JWT: three parts in base64url with dots between"
     case .badHeader: "the token's header is not a JSON object of the right form"
     case .badClaims: "the token's claims are not a JSON object of the right form"
     case .unsupportedAlgorithm: "the token's alg must be HS256, RS256, ES256 or EdDSA"
@@ -53,9 +57,27 @@ extension TokenError: CustomStringConvertible {
     case .notYetValid: "the token is not valid yet"
     case .expired: "the token has expired"
     case .missing(let claim): "the token has no \(claim.rawValue)"
-    case .invalid(let claim): "the token's \(claim.rawValue) is not of the right form"
+    case .invalid(let claim): "the token's \(claim.rawValue) is not of the right form: expected \(claim.expectation)"
     case .revoked: "the token was revoked"
     case .unknownTier: "this hub has no tier of the token's name"
+    case .isRefreshToken: "a refresh token is no credential: POST /v1/tokens/refresh gives an access token for it"
+    case .isNoRefreshToken: "this is no refresh token; an access token cannot be used here"
+    }
+  }
+}
+
+extension TokenError.Claim {
+  /// What would be right.
+  fileprivate var expectation: String {
+    switch self {
+    case .sub: "an id: a string of 1–64 of A-Z a-z 0-9 . _ -"
+    case .role: "driver, rider or ops"
+    case .trips: "up to \(Grants.maximumEntries) ids of trips in an array; * at the end of one is any ending"
+    case .channels: "up to \(Grants.maximumEntries) channels in an array; * at the end of one is any ending"
+    case .limits: "an object: rate from 0 and burst from 1, each up to 1000000"
+    case .vehicleType, .jti, .tier: "a string of 1–\(InlineText.capacity) bytes"
+    case .tags: "up to \(DriverStatusReport.maximumTags) strings of 1–\(InlineText.capacity) bytes in an array"
+    case .exp, .nbf: "seconds since 1970, a number"
     }
   }
 }
@@ -75,6 +97,8 @@ public enum KeyError: Error, Equatable, Sendable {
   case unsupportedKey(Int)
   /// RSA under 2048 bits (RFC 7518 §3.3) or a secret under 256 (§3.2).
   case tooShort(Int)
+  /// A secret of several lines of text.
+  case severalLines
   /// A secret that is the text of a key, or a page of HTML: anybody who can read it could sign.
   case secretIsAKey(Int)
   /// Two keys of the set have the same `kid` and algorithm.
@@ -98,6 +122,7 @@ extension KeyError: CustomStringConvertible {
     case .badKey(let number): "key \(number) is not complete, or not a valid key"
     case .unsupportedKey(let number): "key \(number) is not for HS256, RS256, ES256 or EdDSA (Ed25519)"
     case .tooShort(let number): "key \(number) is too short: an RSA key has 2048 bits or more, a secret 32 bytes"
+    case .severalLines: "a secret is one line of text; for several keys give a JSON Web Key Set"
     case .secretIsAKey(let number): "key \(number) is given as a secret and is the text of another key, JSON or HTML"
     case .duplicateKeyID(let number): "key \(number) has the kid of another one for the same algorithm"
     case .cannotSign: "the key cannot sign: it is a public one"

@@ -71,6 +71,7 @@ public struct TokenVerifier: Sendable {
     guard let algorithm = Algorithm.allCases.first(where: { name.isSpelled($0.rawValue) }) else {
       throw .unsupportedAlgorithm
     }
+    guard header["typ"]?.string?.isSpelled(RefreshToken.type) != true else { throw .isRefreshToken }
     let keyID = header["kid"]?.string
     guard header["kid"] == nil || keyID != nil else { throw .badHeader }  // RFC 7515 §4.1.4
     // Keys in or referred to by a token (jwk, jku, x5c, x5u) are ignored (RFC 8725 §3.10).

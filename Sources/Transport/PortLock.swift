@@ -19,14 +19,14 @@ public enum PortLockError: Error, Sendable, Hashable, CustomStringConvertible {
   /// Another program listens there.
   case taken(SocketAddress)
   /// The kernel refused otherwise, for instance EACCES for a port below 1024 or EADDRNOTAVAIL.
-  case system(SystemError)
+  case system(SocketAddress, SystemError)
 
   /// Who has the port, for operators.
   public var description: String {
     switch self {
     case .heldByAnotherHub(let address): "another location hub serves \(address)"
     case .taken(let address): "another program listens on \(address)"
-    case .system(let error): error.description
+    case .system(let address, let error): "cannot listen on \(address): \(error)"
     }
   }
 }
@@ -74,7 +74,7 @@ public struct PortLock: ~Copyable, Sendable {
       let socket = try SocketCalls.boundSocket(address, reusePort: false)
       return try SocketCalls.localAddress(socket.raw)
     } catch {
-      throw error.errno == EADDRINUSE ? .taken(address) : .system(error)
+      throw error.errno == EADDRINUSE ? .taken(address) : .system(address, error)
     }
   }
 
@@ -86,7 +86,7 @@ public struct PortLock: ~Copyable, Sendable {
     do throws(SystemError) {
       socket = try bindAbstract(name)
     } catch {
-      throw error.errno == EADDRINUSE ? .heldByAnotherHub(address) : .system(error)
+      throw error.errno == EADDRINUSE ? .heldByAnotherHub(address) : .system(address, error)
     }
     if namesInUse().contains(where: { $0 != name && overlaps(address, $0) }) { throw .heldByAnotherHub(address) }
     return socket

@@ -22,6 +22,8 @@ public struct WebhookDefinition: Sendable, Equatable {
   /// Newest first.
   var secrets: [Secret] = []
 
+  package static let memberNames = ["url", "channels", "types", "concurrency", "giveUpAfter"]
+
   /// Reads the members `url`, `channels`, `types?`, `concurrency?` and `giveUpAfter?` (seconds). Other members are
   /// ignored.
   package init(name: String, members: [String: JSONValue]) throws(WebhookFault) {

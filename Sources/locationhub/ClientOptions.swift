@@ -152,7 +152,7 @@ struct ConnectionReport {
 
   private static func advice(_ end: ClientEnd) -> String {
     switch end {
-    case .needsToken: ". Give --token or --token-file, or start the hub with --dev-auth"
+    case .needsToken: ". Give a valid token with --token or --token-file (a hub with --dev-auth takes an --id instead)"
     case .replaced: ". The same driver is connected elsewhere: give another id"
     case .refused(status: 404): ". Is the path right? A hub serves /v1/ws"
     case .closedByUs, .closedByHub, .badMessages, .protocolError, .refused: ""

@@ -99,6 +99,8 @@ extension EndToEnd.Phones {
       let answer = try post(hub, "/v1/owntracks\(query)", location, field)
       #expect(answer.status == 401 && answer.errorCode == "unauthorized", "\(query) \(field): \(answer.text)")
     }
+    #expect(try post(hub, "/v1/owntracks", location, "").text.contains("give a device's key or a token"))
+    #expect(try post(hub, "/v1/owntracks?key=x", location, "").text.contains("no device with this key"))
     let rider = try hub.token(.rider, "d1")
     #expect(try post(hub, "/v1/owntracks", location, "Authorization: Bearer \(rider)\r\n").status == 403)
     for target in ["/v1/locations?key=\(Self.key)", "/v1/messages?key=\(Self.key)"] {

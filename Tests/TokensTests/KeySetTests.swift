@@ -20,6 +20,16 @@ import Testing
     }
   }
 
+  @Test("a secret is one line of text, or bytes that are none")
+  func lines() throws {
+    let secret = String(repeating: "o", count: 32)
+    for text in ["\(secret)\n\(secret)\n", "\(secret)\r\n# an old one", "\(secret)\n\n"] {
+      #expect(throws: KeyError.severalLines) { try read(text) }
+    }
+    let bytes = Array(repeating: UInt8(0x80), count: 20) + [0x0A] + Array(repeating: 0x81, count: 20)
+    #expect(try KeySet(parsing: bytes).keys.count == 1)
+  }
+
   @Test("a file of any other bytes is a secret, without the line end behind it")
   func secrets() throws {
     let text = String(repeating: "s", count: 32)

@@ -30,10 +30,10 @@ import Testing
   func others() throws {
     let key = try Example.all()[0]
     let verifier = TokenVerifier(keys: KeySet(keys: [key]))
-    #expect(throws: TokenError.missing(.role)) { try verifier.verify(try token.signed(by: key), now: now) }
+    #expect(throws: TokenError.isRefreshToken) { try verifier.verify(try token.signed(by: key), now: now) }
     let claims = Claims(subject: Identifier("r1")!, role: .rider, grants: Grants(tokenID: InlineText("f1")))
     let access = try key.token(TokenRequest(claims: claims))
-    #expect(throws: TokenError.badHeader) { try RefreshToken(checking: access, by: key, now: now) }
+    #expect(throws: TokenError.isNoRefreshToken) { try RefreshToken(checking: access, by: key, now: now) }
     #expect(throws: TokenError.expired) {
       try RefreshToken(checking: try token.signed(by: key), by: key, now: token.expires)
     }

@@ -84,7 +84,7 @@ import Testing
 
   @Test func `an address that is not this machine's is the kernel's error`() throws {
     let address = try #require(SocketAddress(host: "203.0.113.1", port: 1234))
-    #expect(failure(of: address) == .system(SystemError(call: "bind", errno: EADDRNOTAVAIL)))
+    #expect(failure(of: address) == .system(address, SystemError(call: "bind", errno: EADDRNOTAVAIL)))
   }
 
   /// Why the lock cannot be had; nil when it can.

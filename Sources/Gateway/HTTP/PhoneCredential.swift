@@ -10,7 +10,12 @@ extension CredentialCheck {
   mutating func phoneCredential(of head: RequestHead) throws(CredentialError) -> Credential {
     let key = head.query.text("key").map { Array($0.utf8) }
     guard let (scheme, value) = try authorization(of: head) else {
-      guard let key else { return try credential(of: head, nil) }
+      guard let key else {
+        guard access == nil || developmentHosts != nil || head.query.text("access_token") != nil else {
+          throw CredentialError(text: CredentialCheck.none)
+        }
+        return try credential(of: head, nil)
+      }
       guard head.query.text("access_token") == nil else { throw CredentialError(text: CredentialCheck.once) }
       return try credential(secret: key, known: "key")
     }
@@ -29,6 +34,10 @@ extension CredentialCheck {
     return credential
   }
 
+  private static let none = """
+    no credential: give a device's key or a token, as the password of Basic, as Bearer, or in the URL, as key= or \
+    access_token=
+    """
   private static let once = "give the credential in Authorization, in key or in access_token, in one of them only"
 
   private func authorization(
@@ -54,6 +63,9 @@ extension CredentialCheck {
         throw CredentialError(text: "the device's key was revoked", isToken: true)
       }
       return Credential(role: .driver, id: driver, authority: .token(nil))
+    }
+    guard secret.count(where: { $0 == UInt8(ascii: ".") }) == 2 else {
+      throw CredentialError(text: "this hub has no device with this key, and it is no token", isToken: true)
     }
     return try credential(of: secret, by: access)
   }

@@ -72,7 +72,7 @@ extension DriverFilter {
     self.init()
     if let name = try query.word("status") {
       guard let status = DriverStatus.allCases.first(where: { "\($0.name)" == name.description }) else {
-        throw Refusal(.badMessage, "status must be available, unavailable, background or on_trip")
+        throw Refusal(.badMessage, "status must be one of available, unavailable, background and on_trip")
       }
       self.status = status
     }

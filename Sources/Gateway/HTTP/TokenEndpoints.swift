@@ -11,10 +11,9 @@ enum TokenEndpoints {
   static func begin(_ call: HTTPCall) throws(Refusal) -> Outcome {
     let signer = try call.context.requireSigner()
     call.request.charge(unitsLater: WorkUnits.ofSigning(signer.algorithm) * 2)
-    let members = try call.object(atMost: HubLimits.claimBytes)
-    for name in ["exp", "iat", "nbf", "iss", "aud", "jti"] where members[name] != nil {
-      throw Refusal(.badMessage, "\(name) is set by the hub")
-    }
+    let ofTheHub = ["exp", "iat", "nbf", "iss", "aud", "jti"]
+    let members = try call.object(atMost: HubLimits.claimBytes, of: Claims.requested, shown: ofTheHub)
+    for name in ofTheHub where members[name] != nil { throw Refusal(.badMessage, "\(name) is set by the hub") }
     let claims: Claims
     do throws(TokenError) { claims = try Claims(members: members) } catch { throw Refusal(.badMessage, "\(error)") }
     if let tier = claims.grants?.tier, call.context.credentials.access?.tiers[tier] == nil {
@@ -44,7 +43,7 @@ enum TokenEndpoints {
       throw Refusal(.badMessage, TimeFormat.queryHelp)
     }
     call.request.time = time
-    let members = try call.object(atMost: call.context.limits.unwantedBodyBytes)
+    let members = try call.object(atMost: call.context.limits.unwantedBodyBytes, of: ["refreshToken"])
     guard let text = members["refreshToken"]?.string else { throw Refusal(.badMessage, "give refreshToken, a text") }
     if signer.algorithm != .hs256 { call.request.charge(units: WorkUnits.ofSignatureCheck) }
     call.request.charge(unitsLater: WorkUnits.ofSigning(signer.algorithm) * 2)
@@ -196,7 +195,7 @@ extension WorkUnits {
 enum RevocationEndpoints {
   static func begin(_ call: HTTPCall) throws(Refusal) -> Outcome {
     try requireTokens(call.context)
-    let members = try call.object(atMost: call.context.limits.unwantedBodyBytes)
+    let members = try call.object(atMost: call.context.limits.unwantedBodyBytes, of: ["sub", "jti", "until"])
     let revocation: Revocation
     do throws(ErrorReply) {
       revocation = try Revocation(members: members, time: call.time, now: call.context.now.timestamp)

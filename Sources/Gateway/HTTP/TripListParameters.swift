@@ -50,7 +50,7 @@ struct TripListParameters: Equatable {
       guard let since = Timestamp(text, time) else {
         throw Refusal(.badMessage, "since must be a time in the format that time= says (unix_ms by default)")
       }
-      list.since = since
+      list.since = try since.checked("since", time)
     }
     if let limit = try query.pageLimit(maximumLimit) { list.limit = limit }
     if let text = try query.parameter("cursor") {
@@ -80,6 +80,13 @@ struct TripListParameters: Equatable {
 }
 
 extension Timestamp {
+  /// This time, which a request has as `name`, from when on it wants something: all of it with 0, or any time of that
+  /// day. Throws where it is before 2000 otherwise: seconds where milliseconds are expected.
+  func checked(_ name: StaticString, _ format: TimeFormat) throws(Refusal) -> Timestamp {
+    if self >= .earliestFromClients || milliseconds < 86_400_000 { return self }
+    throw Refusal(.badMessage, "\(name): \(format.earlyExplanation)")
+  }
+
   /// A time of a query, in the format of the request.
   init?(_ text: String, _ format: TimeFormat) {
     var text = text

@@ -15,7 +15,8 @@ enum WebhookEndpoints {
     guard !call.context.configuration.webhookReceivers.isEmpty else {
       throw Refusal(.forbidden, "this hub's webhooks are set by its operator alone (--webhook-allow)")
     }
-    let members = try call.object(atMost: call.context.limits.unwantedBodyBytes)
+    let members = try call.object(
+      atMost: call.context.limits.unwantedBodyBytes, of: WebhookDefinition.memberNames, shown: shownMembers)
     let definition: WebhookDefinition
     do throws(WebhookFault) {
       definition = try WebhookDefinition(name: call.parameters[0], members: members)
@@ -40,8 +41,9 @@ enum WebhookEndpoints {
 
   /// `since`, `from` or `ids`, one of them.
   static func replay(_ call: HTTPCall) throws(Refusal) -> Outcome {
-    let members = try call.object(atMost: call.context.limits.unwantedBodyBytes)
-    let given = ["since", "from", "ids"].filter { members[$0].map { $0 != .null } ?? false }
+    let names = ["since", "from", "ids"]
+    let members = try call.object(atMost: call.context.limits.unwantedBodyBytes, of: names)
+    let given = names.filter { members[$0].map { $0 != .null } ?? false }
     guard given.count == 1, let value = members[given[0]] else {
       throw Refusal(.badMessage, "give since, from or ids, one of them")
     }
@@ -49,7 +51,7 @@ enum WebhookEndpoints {
     switch given[0] {
     case "since":
       guard let time = Timestamp(value, as: call.time) else { throw Refusal(.badMessage, "since must be a time") }
-      replay = .since(time)
+      replay = .since(try time.checked("since", call.time))
     case "from": replay = .from(try eventID(value))
     default:
       guard let ids = value.elements, 1...WebhookReplay.maximumEvents ~= ids.count else {
@@ -118,6 +120,12 @@ enum WebhookEndpoints {
     case .refused(let fault): .failure(Refusal(fault))
     }
   }
+
+  /// What `write` shows of a webhook beside what was put.
+  private static let shownMembers = [
+    "id", "source", "state", "position", "channelsBehind", "underWay", "oldestUndelivered", "delivered", "failed",
+    "dead", "lost",
+  ]
 
   /// The answer contains a secret (RFC 9111 §5.2.2.5).
   private static let noStore = OutgoingField("Cache-Control", "no-store")
