@@ -24,8 +24,8 @@ extension Trips {
     return Subscribed.Snapshot(position: drivers[driver].location(trip: trip, at: now.timestamp, after: after))
   }
 
-  /// A driver as ops and the driver itself see it; over HTTP with the trip that it is on, where it is on one alone. Over
-  /// a socket an answer with a trip's id is a trip.
+  /// A driver as ops and the driver itself see it; over HTTP with the trip that it is on, where it is on one alone.
+  /// Over a socket an answer with a trip's id is a trip.
   func report(
     _ driver: Int, of drivers: borrowing Drivers, _ replyTo: MessageID?, at now: Moment
   ) -> DriverReport {
