@@ -278,7 +278,7 @@ extension Asking {
   /// Which hub has a trip that none of those that were asked knows.
   mutating func handle(owner answer: LedgerAnswer, of token: UInt64) {
     guard pending[token]?.asksOwner == true else { return }
-    // A member has answered itself.
+    // A member has answered itself, or does so to the next question.
     if case .owner(let owner) = answer {
       pending[token]?.asksOwner = owner.map { $0 != context.identity.name && context.member($0) == nil } ?? false
     }

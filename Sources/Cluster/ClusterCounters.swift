@@ -71,7 +71,7 @@ public struct ClusterCounters: Sendable, Equatable {
   public var isLedgerUp = false
   /// It has an incarnation, and no later process its name.
   public var isMember = false
-  /// There are other members, and none of them was ever heard.
+  /// There are other members, and this hub has not heard any since its start.
   public var isDeaf = false
 
   public init() {}
@@ -114,7 +114,7 @@ extension ClusterNode {
     counters.lag = peers.reduce(0) { $1.isMember ? max($0, (now - $1.heard) / 1_000_000) : $0 }
     counters.isLedgerUp = context.isLedgerUp
     counters.isMember = context.phase == .member
-    counters.isDeaf = counters.peers > 0 && peers.allSatisfy { $0.isSilent && !$0.hasEverRestarted }
+    counters.isDeaf = counters.peers > 0 && peers.allSatisfy { !$0.isMember || !$0.hasEverRestarted }
     return counters
   }
 }

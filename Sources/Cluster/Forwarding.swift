@@ -60,6 +60,7 @@ struct Forwarding {
   private var queues: [Channel: [UInt64]] = [:]
   /// How many fixes the pending requests carry.
   private var fixes = 0
+  private var beginnings = RecentBeginnings()
   let context: ClusterContext
 
   init(_ context: ClusterContext) { self.context = context }
@@ -151,11 +152,14 @@ extension Forwarding {
 
   private func handleHere(_ request: TripRequest) { context.inputs.append(.cluster(.tripRequestHere(request))) }
 
-  /// Without the ledger.
+  /// Without the ledger. What follows a beginning may come before the hub has begun.
   private mutating func handleAlone(_ request: TripRequest) {
+    let now = context.now.uptime
+    if request.beginning != nil { beginnings.insert(request.receiver, at: now, atMost: context.limits.pending) }
     switch request {
     case .begin, .batch, .offer: handleHere(request)
     case .move(let input) where input.report.status == .requested: handleHere(request)
+    case _ where beginnings.contains(request.receiver, at: now): handleHere(request)
     case .move, .change, .alter, .decline, .status, .offers, .shares, .notify: refuse(request, .unknownWhere)
     }
   }
@@ -369,30 +373,6 @@ extension Forwarding {
       bytes.append(varint: token)
       bytes.append(reply, at: context.time)
       if isNew { bytes.append(1) }
-    }
-  }
-}
-
-extension Reply {
-  /// Why fixes of a batch could not be read, which its driver's hub is not told.
-  fileprivate mutating func explain(_ batch: LocationBatch) {
-    guard case .ack(var ack) = self, let rejected = ack.batch?.rejected else { return }
-    for (number, rejection) in rejected.enumerated() where batch.fixes.indices.contains(rejection.index) {
-      if case .failure(let code) = batch.fixes[rejection.index] { ack.batch?.rejected[number].code = code }
-    }
-    self = .ack(ack)
-  }
-
-  /// This answer as one to the message of that id.
-  fileprivate func replying(to messageID: MessageID) -> Reply {
-    switch self {
-    case .ack(var ack):
-      ack.replyTo = messageID
-      return .ack(ack)
-    case .error(var error):
-      error.replyTo = messageID
-      return .error(error)
-    case .connected, .subscribed, .unsubscribed, .pong, .sampling, .result: return self
     }
   }
 }

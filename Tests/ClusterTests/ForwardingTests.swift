@@ -329,6 +329,11 @@ import Testing
     #expect(world.answers(at: "b", slot: 30).errors == [.rateLimited])
     #expect(world.answers(at: "b", slot: 31).errors == [.rateLimited])
     #expect(world["b"].notified.map(\.refusal) == [.rateLimited])
+    // What begins here begins, and what follows at once is for it.
+    world.ask("t2", .requested, at: "b", slot: 32)
+    world.ask("t2", .cancelled, at: "b", slot: 32)
+    world.run(seconds: 0.2)
+    #expect(world.answers(at: "b", slot: 32).acks == 2)
     world.engine.isolated = []
     world.run(seconds: 4)
     #expect(world.status(of: "d1", at: "a") == .available && world.status(of: "d1", at: "b") == .available)
