@@ -30,7 +30,7 @@ tools() {
   {
     flock 9 && $as_root apt-get update -q 9>&- &&
       $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q $missing 9>&-
-  } >/dev/null 2>&1 9>"${TMPDIR:-/tmp}/location-hub-apt.lock" ||
+  } >/dev/null 2>&1 9>"${TMPDIR:-/tmp}/location-hub-apt.$(id -u).lock" ||
     echo "$name: not all of$missing could be installed (no network?)"
 }
 

@@ -61,16 +61,16 @@ struct HTTPCall {
   }
 
   /// The body as a JSON object, for claims and the like, which must be unambiguous between readers. `known`: the
-  /// members that it may have, so that nobody waits for what a misspelled one would have done; `shown`: and those that
-  /// an answer has, which may be sent back and are ignored.
+  /// members that it may have, so that nobody waits for what a misspelled one would have done, nil for any; `shown`: and
+  /// those that an answer has, which may be sent back and are ignored.
   func object(
-    atMost bytes: Int, of known: [String], shown: [String] = []
+    atMost bytes: Int, of known: [String]?, shown: [String] = []
   ) throws(Refusal) -> [String: JSONValue] {
     guard request.body.count <= bytes else { throw Refusal(.tooLarge, "the body has more than \(bytes) bytes") }
     guard let members = JSONValue(parsing: request.body.array())?.members else {
       throw Refusal(.badJSON, "the body must be a JSON object in UTF-8, with no name twice")
     }
-    if let name = members.keys.filter({ !known.contains($0) && !shown.contains($0) }).min() {
+    if let known, let name = members.keys.filter({ !known.contains($0) && !shown.contains($0) }).min() {
       throw Refusal(
         .badMessage, "\(name.prefix(64)): there is no such member; expected \(known.joined(separator: ", "))")
     }

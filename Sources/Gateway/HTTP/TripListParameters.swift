@@ -83,7 +83,7 @@ extension Timestamp {
   /// This time, which a request has as `name`, from when on it wants something: all of it with 0, or any time of that
   /// day. Throws where it is before 2000 otherwise: seconds where milliseconds are expected.
   func checked(_ name: StaticString, _ format: TimeFormat) throws(Refusal) -> Timestamp {
-    if self >= .earliestFromClients || milliseconds < 86_400_000 { return self }
+    if self >= .earliestFromClients || 0..<86_400_000 ~= milliseconds { return self }
     throw Refusal(.badMessage, "\(name): \(format.earlyExplanation)")
   }
 

@@ -121,7 +121,7 @@ enum WebhookEndpoints {
     }
   }
 
-  /// What `write` shows of a webhook beside what was put.
+  /// What `write` shows of a webhook beside what was put; not its secret, which the hub makes.
   private static let shownMembers = [
     "id", "source", "state", "position", "channelsBehind", "underWay", "oldestUndelivered", "delivered", "failed",
     "dead", "lost",
