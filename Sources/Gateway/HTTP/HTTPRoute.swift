@@ -61,8 +61,8 @@ struct HTTPCall {
   }
 
   /// The body as a JSON object, for claims and the like, which must be unambiguous between readers. `known`: the
-  /// members that it may have, so that nobody waits for what a misspelled one would have done, nil for any; `shown`: and
-  /// those that an answer has, which may be sent back and are ignored.
+  /// members that it may have, so that nobody waits for what a misspelled one would have done, nil for any; `shown`:
+  /// and those that an answer has, which may be sent back and are ignored.
   func object(
     atMost bytes: Int, of known: [String]?, shown: [String] = []
   ) throws(Refusal) -> [String: JSONValue] {
