@@ -21,20 +21,21 @@ command -v tsc >/dev/null || tools "web tests" node-typescript
 for file in Sources/Pages/web/*.js Tests/Web/*.mjs Tests/Web/support/*.mjs; do node --check "$file"; done
 export SCREENSHOTS="${SCREENSHOTS:-$PWD/.build/screenshots}"
 mkdir -p "$SCREENSHOTS"
-# Side by side, for all mostly wait: the live map, the rider's page, and all others behind the page that stays open.
+# Side by side, for all mostly wait: the live map and abuse; the rider's page; and all others behind the page that stays
+# open.
 logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT
 (
   status=0
   node --test Tests/Web/soak.test.mjs || status=$?
-  timeout 900 node --test $(ls Tests/Web/*.test.mjs | grep -v -e /soak -e page.test) || status=$?
+  timeout 900 node --test $(ls Tests/Web/*.test.mjs | grep -v -e /soak -e page.test -e /abuse) || status=$?
   exit $status
 ) >"$logs/others" 2>&1 &
 others=$!
 timeout 900 node --test Tests/Web/rider-page.test.mjs >"$logs/rider" 2>&1 &
 rider=$!
 status=0
-timeout 900 node --test Tests/Web/page.test.mjs || status=$?
+for file in page abuse; do timeout 900 node --test Tests/Web/$file.test.mjs || status=$?; done
 wait $rider || status=$?
 wait $others || status=$?
 cat "$logs/rider" "$logs/others"
