@@ -51,7 +51,8 @@ extension KeySet {
   }
 
   private static func isTextOfLines(_ bytes: [UInt8]) -> Bool {
-    bytes.contains(0x0A) && bytes.allSatisfy { (0x20...0x7E).contains($0) || $0 == 0x0A || $0 == 0x0D }
+    let isText = bytes.allSatisfy { $0 >= 0x20 && $0 != 0x7F || [0x09, 0x0A, 0x0D].contains($0) }
+    return isText && bytes.contains { $0 == 0x0A || $0 == 0x0D } && String(validating: bytes, as: UTF8.self) != nil
   }
 
   // MARK: PEM (RFC 7468)

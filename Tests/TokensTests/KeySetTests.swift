@@ -23,7 +23,7 @@ import Testing
   @Test("a secret is one line of text, or bytes that are none")
   func lines() throws {
     let secret = String(repeating: "o", count: 32)
-    for text in ["\(secret)\n\(secret)\n", "\(secret)\r\n# an old one", "\(secret)\n\n"] {
+    for text in ["\(secret)\n\(secret)\n", "\(secret)\r\n# an old one", "\(secret)\n\n", "\(secret)\n\té"] {
       #expect(throws: KeyError.severalLines) { try read(text) }
     }
     let bytes = Array(repeating: UInt8(0x80), count: 20) + [0x0A] + Array(repeating: 0x81, count: 20)
