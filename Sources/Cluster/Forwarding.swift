@@ -154,12 +154,12 @@ extension Forwarding {
 
   /// Without the ledger. What follows a beginning may come before the hub has begun.
   private mutating func handleAlone(_ request: TripRequest) {
-    let now = context.now.uptime
-    if request.beginning != nil { beginnings.insert(request.receiver, at: now, atMost: context.limits.pending) }
+    let (now, limits) = (context.now.uptime, context.limits)
+    if request.beginning != nil { beginnings.insert(request.receiver, at: now, limits) }
     switch request {
     case .begin, .batch, .offer: handleHere(request)
     case .move(let input) where input.report.status == .requested: handleHere(request)
-    case _ where beginnings.contains(request.receiver, at: now): handleHere(request)
+    case _ where beginnings.contains(request.receiver, at: now, limits): handleHere(request)
     case .move, .change, .alter, .decline, .status, .offers, .shares, .notify: refuse(request, .unknownWhere)
     }
   }
@@ -374,5 +374,22 @@ extension Forwarding {
       bytes.append(reply, at: context.time)
       if isNew { bytes.append(1) }
     }
+  }
+}
+
+/// The trips that have just begun here without the ledger, which the hub may not know yet.
+private struct RecentBeginnings {
+  private var trips: Set<Channel> = []
+  /// Uptime, ns.
+  private var last: Int64 = 0
+
+  mutating func insert(_ trip: Channel, at now: Int64, _ limits: ClusterLimits) {
+    if now - last > limits.beginningTime { trips.removeAll() }
+    last = now
+    if trips.count < limits.pending { trips.insert(trip) }
+  }
+
+  func contains(_ trip: Channel, at now: Int64, _ limits: ClusterLimits) -> Bool {
+    now - last <= limits.beginningTime && trips.contains(trip)
   }
 }

@@ -1,5 +1,4 @@
-// Unanswered questions to other hubs and their deadlines, and what is answered.
-import HubMessages
+// Unanswered questions to other hubs, and their deadlines.
 
 /// Questions by their token, which an answer names.
 struct PendingQuestions<Question> {
@@ -69,53 +68,4 @@ struct TimedQueue<Element> {
     }
     return element
   }
-}
-
-/// The trips that have begun here within a tenth of a second or so, of which the hub may not know yet.
-struct RecentBeginnings {
-  private var trips: Set<Channel> = []
-  /// Uptime, ns.
-  private var last: Int64 = 0
-
-  mutating func insert(_ trip: Channel, at now: Int64, atMost limit: Int) {
-    if now - last > 100_000_000 { trips.removeAll() }
-    last = now
-    if trips.count < limit { trips.insert(trip) }
-  }
-
-  func contains(_ trip: Channel, at now: Int64) -> Bool { now - last <= 100_000_000 && trips.contains(trip) }
-}
-
-extension Reply {
-  /// Why fixes of a batch could not be read, which its driver's hub is not told.
-  mutating func explain(_ batch: LocationBatch) {
-    guard case .ack(var ack) = self, let rejected = ack.batch?.rejected else { return }
-    for (number, rejection) in rejected.enumerated() where batch.fixes.indices.contains(rejection.index) {
-      if case .failure(let code) = batch.fixes[rejection.index] { ack.batch?.rejected[number].code = code }
-    }
-    self = .ack(ack)
-  }
-
-  /// This answer as one to the message of that id.
-  func replying(to messageID: MessageID) -> Reply {
-    switch self {
-    case .ack(var ack):
-      ack.replyTo = messageID
-      return .ack(ack)
-    case .error(var error):
-      error.replyTo = messageID
-      return .error(error)
-    case .connected, .subscribed, .unsubscribed, .pong, .sampling, .result: return self
-    }
-  }
-}
-
-extension ErrorReply {
-  static let overloaded = ErrorReply(
-    code: .rateLimited, message: "the hub that has this channel is overloaded; try again", retryAfter: 2)
-  static let unknownWhere = ErrorReply(
-    code: .rateLimited,
-    message: "it is not at this hub, and the cluster's engine cannot say now where it is; try again", retryAfter: 2)
-  static let unreachable = ErrorReply(
-    code: .rateLimited, message: "the hub that has this channel cannot be reached now; try again", retryAfter: 2)
 }

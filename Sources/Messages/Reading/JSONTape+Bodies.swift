@@ -34,18 +34,18 @@ struct BodyMembers {
 
 extension JSONTape {
   /// The text of the error for a member that a body may not have; nil where there is none. O(members).
-  func strangeMember(besides known: BodyMembers, _ bytes: Span<UInt8>) -> String? {
+  func unknownMember(besides known: BodyMembers, _ bytes: Span<UInt8>) -> String? {
     guard self[0].kind == .object else { return nil }
-    if let name = strangeName(in: 0, besides: known.own, bytes) { return name }
+    if let name = unknownName(in: 0, besides: known.own, bytes) { return name }
     let body = members(of: 0)
     for (member, members) in known.inner {
       guard let index = present(body, member), self[index].kind == .object else { continue }
-      if let name = strangeName(in: index, besides: members, bytes) { return "\(member).\(name)" }
+      if let name = unknownName(in: index, besides: members, bytes) { return "\(member).\(name)" }
     }
     return nil
   }
 
-  private func strangeName(in object: Int, besides known: [JSONKey], _ bytes: Span<UInt8>) -> String? {
+  private func unknownName(in object: Int, besides known: [JSONKey], _ bytes: Span<UInt8>) -> String? {
     let end = Int(self[object].next)
     var i = object + 1
     while i < end {

@@ -227,15 +227,11 @@ public final class MessageReader {
   ) throws(MessageError) -> Body {
     let span = unsafe bytes.assumingMemoryBound(to: UInt8.self).span
     try unsafe parse(&tape.pointee, span, isValidUTF8: false)
-    do throws(ValidationError) {
-      try unsafe tape.pointee.checkDuplicates()
-    } catch {
-      throw MessageError(error, messageID: nil)
-    }
-    if let known, let text = unsafe tape.pointee.strangeMember(besides: known, span) {
+    if let known, let text = unsafe tape.pointee.unknownMember(besides: known, span) {
       throw MessageError(code: .badMessage, text: text)
     }
     do throws(ValidationError) {
+      try unsafe tape.pointee.checkDuplicates()
       return try unsafe body(tape.pointee, span)
     } catch {
       throw MessageError(error, messageID: nil)

@@ -697,7 +697,7 @@ export function takeToken(storage, name) {
 export const hubURL = () => `${location.origin.replace('http', 'ws')}/v1/ws`;
 
 export const askAbout = () => fetch('/v1/about').then(answer => answer.json()).catch(() => ({}));
-/** Another release has another page. A young one stays: two may answer by turns. */
+/** Another release has another page. A new page stays: two hubs may answer by turns. */
 export async function followRelease({ release: before }) {
   const { release } = await askAbout();
   if (!before || !release || release === before || performance.now() < 6e5) return;
