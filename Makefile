@@ -78,7 +78,7 @@ SAME_ORDER := SWIFT_DETERMINISTIC_HASHING=1
 TEST := NO_COLOR=1 $(CURDIR)/.build/debug/location-hubPackageTests.xctest --testing-library swift-testing
 HALF := ^EndToEndTests\.EndToEnd/[A-I]
 # With the product optimised (Package.swift) the tests take less than half of the processor time.
-swift-tests test-cluster test-descriptions build: export HUB_OPTIMISED := 1
+swift-tests test-cluster test-descriptions test-checks build: export HUB_OPTIMISED := 1
 swift-tests: deps
 	swift build --build-tests
 	@$(TEST) --filter '$(HALF)' >.build/hubs1.log 2>&1 & hubs1=$$!; \

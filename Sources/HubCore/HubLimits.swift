@@ -119,6 +119,8 @@ public struct HubLimits: Sendable, Equatable {
   public var fences = 50_000
   public var fencePositions = 2_000_000
   public var roamingFences = 16
+  /// What a fence costs in a page of a list beside its vertices, in vertices.
+  static let positionsPerListedFence = 20
   /// Index cells of one fence. A large one has as few, which are larger.
   static let cellsPerFence = 48
   /// Fences of one index cell, with which the cost of a fix there grows. At it a fence there is refused with

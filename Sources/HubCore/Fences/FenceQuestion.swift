@@ -7,7 +7,7 @@ public enum FenceQuestion: Sendable {
   case put(Fence, FenceCovering)
   case show(Identifier)
   /// A page of fences with lower numbers, newest first: up to `limit`, or as many as have so many `positions`, each
-  /// counting as 20 more.
+  /// fence counting as `HubLimits.positionsPerListedFence` more.
   case list(below: UInt64, limit: Int, positions: Int = .max)
   case delete(Identifier)
 }

@@ -98,7 +98,7 @@ struct Fences: ~Copyable {
     let page = table.page(below: number, limit: limit)
     var room = positions
     let fitting = page.reversed().prefix {
-      room -= table[Int($0)].fence.positionCount + 20
+      room -= table[Int($0)].fence.positionCount + HubLimits.positionsPerListedFence
       return room >= 0
     }
     let shown = page.suffix(max(fitting.count, 1))
