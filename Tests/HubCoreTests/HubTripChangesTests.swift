@@ -84,8 +84,10 @@ import Testing
     bench.turn(bench.move(.ops, "o", "t", .requested))
     #expect(bench.turn(bench.change(.ops, "o", "t", route: route)).acks.count == 1)
     #expect(bench.hub.trips[0].route == route)
-    bench.turn(bench.change(.ops, "o", "t", dropoff: at(48.2, 11.5), route: route))
+    let moved = bench.turn(
+      bench.subscribe(bench.trip("t")), bench.change(.ops, "o", "t", dropoff: at(48.2, 11.5), route: route))
     #expect(bench.hub.trips[0].route == route)
+    #expect(moved.moves.map(\.route) == [route.polyline], "a new place without one would say that there is none")
     bench.turn(bench.change(.ops, "o", "t", dropoff: at(48.2, 11.5)))
     #expect(bench.hub.trips[0].route == route, "nothing is another")
     bench.turn(bench.change(.ops, "o", "t", pickup: at(48.11, 11.5)))

@@ -223,12 +223,7 @@ import Testing
 
   @Test("Where crowds do not fit, the look continues over turns and still finds the nearest who does")
   func crowds() {
-    var limits = HubLimits.roomy
-    limits.offerBudget = SearchBudget(cells: 40, candidates: 40)
-    let bench = HubBench(limits: limits)
-    let sessions = bench.drivers(150)
-    let van = DriverStatusReport(status: .available, vehicleType: InlineText("van")!)
-    for number in [120, 140] { bench.turn(.driverStatus(sessions[number - 1], bench.freshMessage(), van)) }
+    let (bench, _) = crowd()
     var all = bench.request("T", OfferCriteria(atOnce: 2, radius: 50_000, vehicleType: "van")).heard
     var turns = 0
     while bench.hub.hasMoreDue, turns < 100 {
@@ -236,5 +231,72 @@ import Testing
       turns += 1
     }
     #expect(turns > 2 && Set(all.map(\.driver)) == ["D120", "D140"], "\(all)")
+  }
+
+  /// A hub whose turns look at 40 drivers, and 150 drivers of whom two fit: D120 and D140.
+  private func crowd() -> (bench: HubBench, sessions: [SessionRef]) {
+    var limits = HubLimits.roomy
+    limits.offerBudget = SearchBudget(cells: 40, candidates: 40)
+    let bench = HubBench(limits: limits)
+    let sessions = bench.drivers(150)
+    let van = DriverStatusReport(status: .available, vehicleType: InlineText("van")!)
+    for number in [120, 140] { bench.turn(.driverStatus(sessions[number - 1], bench.freshMessage(), van)) }
+    return (bench, sessions)
+  }
+
+  @Test("Of two trips that look over turns for the same two drivers each gets one")
+  func twoLook() {
+    let (bench, _) = crowd()
+    let vans = OfferCriteria(radius: 50_000, vehicleType: "van")
+    var all = bench.request("A", vans).heard + bench.request("B", vans).heard
+    for _ in 0..<200 where bench.hub.hasMoreDue { all += bench.turn([]).heard }
+    #expect(all.map(\.word) == ["made", "made"], "\(all)")
+    #expect(Set(all.map(\.driver)) == ["D120", "D140"] && Set(all.map(\.trip)) == ["A", "B"])
+  }
+
+  @Test("A driver that repeats its status does not hold up the look for the next one")
+  func repeatedStatus() {
+    let (bench, sessions) = crowd()
+    var all = bench.request("T", OfferCriteria(atOnce: 2, seconds: 120, radius: 50_000, vehicleType: "van")).heard
+    for _ in 0..<100 where bench.hub.hasMoreDue {
+      let same = DriverStatusReport(status: .available)
+      all += bench.turn(.driverStatus(sessions[119], bench.freshMessage(), same)).heard
+    }
+    #expect(all.map(\.word) == ["made", "made"] && Set(all.map(\.driver)) == ["D120", "D140"], "\(all)")
+  }
+
+  @Test("An app that was restarted is sent its open offer, with the same time to answer; nobody else is")
+  func restartedApp() throws {
+    let bench = HubBench()
+    bench.drivers(2)
+    let made = try #require(bench.request("T", OfferCriteria()).terms.first)
+    bench.advance(seconds: 4)
+    func own(_ name: String, slot: UInt32, since: UInt64? = nil) -> [Offer.Terms] {
+      bench.turn(bench.subscribe(bench.driver(name), since: since, slot: slot, by: (.driver, name))).terms
+    }
+    let again = own("D1", slot: 301)
+    #expect(again.map(\.expires) == Array(repeating: made.expires, count: again.count) && !again.isEmpty)
+    #expect(own("D1", slot: 302, since: 1_000_000).isEmpty == false, "what it missed is not known")
+    #expect(own("D2", slot: 303).isEmpty)
+    #expect(bench.turn(bench.subscribe(bench.driver("D1"), slot: 304)).terms.isEmpty, "ops")
+    let sequence = bench.hub.channels.newest(bench.driver("D1"))
+    #expect(own("D1", slot: 305, since: sequence).isEmpty, "it has missed nothing")
+    _ = bench.decline("D1", "T")
+    #expect(own("D1", slot: 306).isEmpty)
+  }
+
+  @Test("How far a driver is goes by the place that riders are shown: a small radius tells nothing of the rest")
+  func radius() {
+    let bench = HubBench()
+    bench.drivers(1)
+    let place = offerPickup.moved(90, 100)
+    let shown = UnitVector(offerPickup).distance(to: UnitVector(PublicGrid.snapped(place)))
+    #expect(abs(shown - 100) > 0.5, "the middle of its field is elsewhere")
+    #expect(
+      bench.request("T1", OfferCriteria(radius: shown - 0.25)).heard == [Heard("-", "T1", "unserved")],
+      "also where it is nearer")
+    #expect(
+      bench.request("T2", OfferCriteria(radius: shown + 0.25)).heard == [Heard("D1", "T2", "made")],
+      "also where it is farther")
   }
 }

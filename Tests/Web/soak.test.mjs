@@ -1,6 +1,6 @@
 // A page that is open over 300 drivers for two minutes, or for SOAK seconds, and beside it one that is hidden
-// meanwhile. With SOAK it is alone on its machine, and is held to the specification's times; beside other tests its times
-// are only shown.
+// meanwhile. With SOAK it is alone on its machine, and is held to the specification's times; beside other tests its
+// times are only shown.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { test } from 'node:test';

@@ -40,6 +40,7 @@ extension Hub {
       channels.answer(
         input, channel, snapshot, missed: missed, history: request.channel == .stats ? figures.seconds : nil,
         isParty: access == .party, isOver: isOver, at: now.timestamp, &storage, counting: &counters))
+    if missed == nil, storage.hasRoom { carryOut(offers.repeated(to: input, drivers, trips)) }
     // The subscriber may make the driver send more often.
     if !isDriver, let driver = trips.driver(on: request.channel, among: drivers) {
       adviseSampling(driver, trip: lastTrip(of: driver))

@@ -38,7 +38,7 @@ extension Offers {
       }
       let asked = ask(found, search, drivers, trips, around: pickup, at: now)
       steps += asked.steps
-      if asked.isAnyKnown {
+      if asked.isIncomplete {
         enqueue(search)
       } else if isOver, slab[search].openOffers == 0 {
         steps += finish(search, behind: [])
@@ -53,14 +53,14 @@ extension Offers {
     for search: Int, around pickup: Coordinate, _ drivers: borrowing Drivers, at now: Moment,
     _ budget: inout SearchBudget
   ) -> (found: [DriverHit], isOver: Bool) {
-    let (wanted, radius) = (slab[search].wanted, slab[search].criteria.radiusMeters)
+    let (wanted, area) = (slab[search].wanted, OfferArea(slab[search].criteria, around: pickup))
     let fit = OfferFit(slab[search], busy: byDriver, at: now.timestamp)
     var hits: [DriverHit] = []
     switch slab[search].look {
     case .nearest:
       let outcome = drivers.index.nearest(
-        to: pickup, limit: wanted, withinMeters: radius, spending: &budget, into: &hits
-      ) { driver, label in fit.accepts(driver, label, drivers) }
+        to: pickup, limit: wanted, withinMeters: area.boundMeters, spending: &budget, into: &hits
+      ) { driver, label in fit.accepts(driver, label, drivers) && area.has(drivers.index.position(of: driver)) }
       guard case .exhausted(let exact) = outcome else { break }
       hits.removeAll { $0.distanceMeters > exact }
       // Others are behind these, or elsewhere in the index.
@@ -70,12 +70,13 @@ extension Offers {
     case .scanning(let cursor, let kept):
       hits = kept
       let point = SearchPoint(pickup)
-      var best = BestHits(keeping: hits, limit: wanted, withinMeters: radius)
+      var best = BestHits(keeping: hits, limit: wanted, withinMeters: area.boundMeters)
       let next = drivers.index.traverse(from: cursor, spending: &budget) { cell in
         point.minimumSquaredChord(to: cell) <= best.squaredChordLimit
       } visit: { entry in
         let hit = DriverHit(driver: entry.driver, distanceMeters: point.vector.distance(to: entry.vector))
-        guard hit.distanceMeters <= radius, best.wants(hit, hits), fit.accepts(entry.driver, entry.label, drivers),
+        guard hit.distanceMeters <= area.boundMeters, best.wants(hit, hits),
+          fit.accepts(entry.driver, entry.label, drivers), area.has(drivers.index.position(of: entry.driver)),
           !hits.contains(where: { $0.driver == hit.driver })
         else { return }
         best.add(hit, to: &hits)
@@ -90,25 +91,27 @@ extension Offers {
     return (hits, true)
   }
 
-  /// Asks those of the drivers that still fit. `isAnyKnown` where one was asked before under another handle: it was
-  /// forgotten and has returned, and is not asked again.
+  /// Asks those of the drivers that still fit. `isIncomplete` where one does not, since it was found in an earlier turn,
+  /// or was asked before under another handle: it was forgotten and has returned. Others may be behind it.
   private mutating func ask(
     _ hits: [DriverHit], _ search: Int, _ drivers: borrowing Drivers, _ trips: borrowing Trips,
     around pickup: Coordinate, at now: Moment
-  ) -> (steps: [OfferStep], isAnyKnown: Bool) {
-    var (steps, isAnyKnown) = ([OfferStep](), false)
+  ) -> (steps: [OfferStep], isIncomplete: Bool) {
+    var (steps, isIncomplete) = ([OfferStep](), false)
     for hit in hits where slab[search].wanted > 0 {
       let driver = Int(hit.driver)
-      // It may have been found in an earlier turn.
-      guard drivers.isInUse(driver), fits(hit, search, drivers, at: now) else { continue }
+      guard drivers.isInUse(driver), fits(hit, search, drivers, at: now) else {
+        isIncomplete = true
+        continue
+      }
       if let known = slab[search].asked.firstIndex(where: { $0.id == drivers[driver].id }) {
         slab[search].asked[known].driver = drivers.handle(of: driver)
-        isAnyKnown = true
+        isIncomplete = true
         continue
       }
       if let step = offer(to: hit, search, drivers, trips, around: pickup, at: now) { steps.append(step) }
     }
-    return (steps.isEmpty ? [] : [.recordSearch(slab[search])] + steps, isAnyKnown)
+    return (steps.isEmpty ? [] : [.recordSearch(slab[search])] + steps, isIncomplete)
   }
 
   func fits(_ hit: DriverHit, _ search: Int, _ drivers: borrowing Drivers, at now: Moment) -> Bool {
@@ -148,6 +151,21 @@ extension Offers {
     return steps
   }
 
+  /// The open offer of a driver once more, where it subscribes to its own channel and does not know its events: the app
+  /// was restarted.
+  func repeated(to input: SubscribeInput, _ drivers: borrowing Drivers, _ trips: borrowing Trips) -> [OfferStep] {
+    guard input.actor.role == .driver, input.request.channel == .driver(input.actor.id),
+      let driver = drivers.find(input.actor.id), let search = byDriver[UInt32(driver)],
+      let asked = slab[search].asked.first(where: { $0.isOpen && $0.driver == drivers.handle(of: driver) }),
+      let place = drivers[driver].position?.coordinate
+    else { return [] }
+    let trip = trips.current(slab[search].trip)
+    let places = trip.map { [trips[$0].pickup, trips[$0].dropoff] } ?? asked.sentPlaces
+    guard let pickup = places.first ?? nil else { return [] }
+    let terms = trips.terms(of: asked, from: place, to: pickup, places.last ?? nil)
+    return [.notifyDriver(.made(terms), of: slab[search].tripID, to: driver)]
+  }
+
   /// Opens an offer to a driver, without a handle to one of another hub. Gives its index among the asked.
   mutating func open(
     _ search: Int, _ id: Identifier, _ driver: Handle?, offered: Timestamp? = nil, at now: Moment
@@ -160,6 +178,25 @@ extension Offers {
         deadline: now.uptime + seconds * 1_000_000_000, answer: .open))
     if let driver { byDriver[driver.index] = search }
     return slab[search].asked.count - 1
+  }
+}
+
+/// Where drivers are asked: round the pickup, measured to the place that riders are shown, so that no radius tells more.
+struct OfferArea {
+  private let pickup: UnitVector
+  private let radiusMeters: Double
+  /// All drivers in it are this near.
+  let boundMeters: Double
+
+  init(_ criteria: OfferCriteria, around pickup: Coordinate) {
+    self.pickup = UnitVector(pickup)
+    radiusMeters = criteria.radiusMeters
+    boundMeters = criteria.radiusMeters + PublicGrid.displacementMeters
+  }
+
+  func has(_ place: Coordinate?) -> Bool {
+    guard let place else { return false }
+    return pickup.distance(to: UnitVector(PublicGrid.snapped(place))) <= radiusMeters
   }
 }
 

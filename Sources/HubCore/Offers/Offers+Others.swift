@@ -23,7 +23,8 @@ extension Offers {
     let filter = DriverFilter(
       status: .available, vehicleType: criteria.vehicleType, tags: criteria.tags, maxAge: nil, includesStale: false)
     let question = DriverSearch(
-      area: .nearby(pickup, radiusMeters: criteria.radiusMeters), limit: reach(of: search), filter: filter)
+      area: .nearby(pickup, radiusMeters: OfferArea(criteria, around: pickup).boundMeters), limit: reach(of: search),
+      filter: filter)
     return .askCluster(FleetQuestion(question, for: slab.handle(of: search), of: slab[search].tripID))
   }
 
@@ -68,9 +69,10 @@ extension Offers {
     _ report: DriverReport, _ search: Int, _ drivers: borrowing Drivers, _ trips: borrowing Trips,
     around pickup: Coordinate, at now: Moment
   ) -> OfferStep? {
-    guard let distance = report.distance, !slab[search].asked.contains(where: { $0.id == report.driverID }) else {
-      return nil
-    }
+    guard let distance = report.distance,
+      OfferArea(slab[search].criteria, around: pickup).has(report.position?.coordinate),
+      !slab[search].asked.contains(where: { $0.id == report.driverID })
+    else { return nil }
     if let driver = drivers.find(report.driverID) {
       if !drivers[driver].isElsewhere {
         let hit = DriverHit(driver: UInt32(driver), distanceMeters: distance)

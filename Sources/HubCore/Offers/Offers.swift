@@ -108,7 +108,9 @@ struct Offers: ~Copyable {
     openByAsker[asker] = count > 0 ? count : nil
   }
 
-  mutating func enqueue(_ search: Int) {
+  /// Looks for the next drivers; `anew`: from the beginning, where that is running.
+  mutating func enqueue(_ search: Int, anew: Bool = true) {
+    if slab[search].isQueued, !anew { return }
     slab[search].look = .nearest
     guard !slab[search].isQueued else { return }
     slab[search].isQueued = true
@@ -210,7 +212,10 @@ struct Offers: ~Copyable {
     ofTrip trip: Int?, ofDriver driver: Int?, _ drivers: borrowing Drivers, _ trips: borrowing Trips, at now: Moment
   ) -> [OfferStep] {
     var steps: [OfferStep] = []
-    if let search = trip.flatMap({ byTrip[UInt32($0)] }) { steps += review(search, drivers, trips, at: now) }
+    if let search = trip.flatMap({ byTrip[UInt32($0)] }) {
+      slab[search].look = .nearest  // its pickup may be another
+      steps += review(search, drivers, trips, at: now)
+    }
     if let search = driver.flatMap({ byDriver[UInt32($0)] }) { steps += review(search, drivers, trips, at: now) }
     return steps
   }
@@ -265,7 +270,7 @@ struct Offers: ~Copyable {
   /// Continues after withdrawals: looks for the next drivers, or ends where none may be asked any more.
   mutating func reconcile(_ search: Int, _ steps: [OfferStep]) -> [OfferStep] {
     if slab[search].wanted > 0 {
-      enqueue(search)
+      enqueue(search, anew: !steps.isEmpty)
     } else if slab[search].openOffers == 0 {
       return finish(search, behind: steps)
     }

@@ -181,6 +181,7 @@ struct Trip {
     if change.route != route { update.route = change.route?.polyline }
     guard update.isChange else { return update }
     let isElsewhere = update.pickup != nil || update.dropoff != nil
+    if isElsewhere { update.route = change.route?.polyline }  // without one it says that there is none any more
     if let place = update.pickup { pickup = place }
     if let place = update.dropoff { dropoff = place }
     if let way = change.route { route = way } else if isElsewhere { route = nil }
