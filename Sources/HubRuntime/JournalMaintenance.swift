@@ -1,5 +1,5 @@
-// Maintains the journal while the hub runs, on a thread of its own: a new snapshot when enough was written, indexes of
-// full segments, and removal of old ones.
+// Maintains the journal while the hub runs, on a thread of its own: a new snapshot when enough was written or a segment is
+// old, indexes of full segments, and removal of old ones.
 //
 // The durable state is a function of the journal. So a snapshot is not taken from the hub, which would have to pause or
 // to copy itself, but made from the one before it and the segments since, by a second hub that loads them as at a start
@@ -55,11 +55,11 @@ package final class JournalMaintenance: Sendable {
     while !journal.commit.isClosing {
       do throws(JournalError) {
         let files = try DiskFiles(beside: configuration.directory)
-        let inventory = try maintain(files, broken, &clock)
+        let (inventory, isOld) = try maintain(files, broken, &clock)
         let due = mark + Int64(max(limits.snapshotBytes, inventory.snapshots.last?.bytes ?? 0))
         journal.commit.waitUntilStored(bytes: UInt64(max(0, due)), seconds: limits.maintenanceSeconds)
         let stored = Int64(journal.commit.counters.bytes)
-        if stored >= due, !journal.commit.isClosing {
+        if stored >= due || isOld && stored > mark, !journal.commit.isClosing {
           try requireRoom(files, inventory.snapshots.last?.bytes ?? 0)
           if try writeSnapshot(files, &broken) { mark = stored }
         }
@@ -148,14 +148,13 @@ package final class JournalMaintenance: Sendable {
 
   // MARK: Indexes and retention
 
-  /// Indexes full segments and deletes old ones; gives what is left.
+  /// Indexes full segments and deletes old ones; gives what is left, and whether its age makes a snapshot due.
   private func maintain(
     _ files: DiskFiles, _ broken: Set<String>, _ clock: inout RetentionClock?
-  ) throws(JournalError) -> JournalInventory {
+  ) throws(JournalError) -> (left: JournalInventory, isOld: Bool) {
     let before = try JournalInventory(files, limits: limits)
-    let deleted = try before.apply(
-      journal.retention.withLock { $0 } ?? configuration.retention, limits: limits, broken: broken,
-      now: look(at: &clock, before), in: files)
+    let (rule, now) = (journal.retention.withLock { $0 } ?? configuration.retention, look(at: &clock, before))
+    let deleted = try before.apply(rule, limits: limits, broken: broken, now: now, in: files)
     let history = try unsafe JournalHistory(directory: configuration.directory, limits: limits) { payload, note in
       unsafe DurableKeys.forEach(in: payload, note)
     }
@@ -167,7 +166,7 @@ package final class JournalMaintenance: Sendable {
       $0.bytes = after.bytes
     }
     if deleted > 0 { log(.info, "journal_segments_deleted", ["segments": "\(deleted)", "bytes": "\(after.bytes)"]) }
-    return after
+    return (after, after.needsSnapshot(rule, limits: limits, now: now))
   }
 
   /// The time from which ages count, in ms since 1970.

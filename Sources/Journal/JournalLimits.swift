@@ -16,6 +16,10 @@ public struct JournalLimits: Sendable, Equatable {
   /// Intact snapshots that are kept; where the newest is broken, a start reads the one before it, and the segments
   /// since.
   public var snapshots = 2
+  /// A segment with records that no snapshot has is followed by a new snapshot once it is a quarter as old as
+  /// `RetentionRule.milliseconds`, but not before the first and not after the second of these (ms): history can go only
+  /// behind two snapshots. The second is less than `RetentionClock.longestPause`.
+  public var segmentAges: ClosedRange<Int64> = 3600 * 1000...24 * 3600 * 1000
   /// Seconds between two checks for old files, and before a failure is tried again.
   public var maintenanceSeconds = 60.0
 

@@ -36,18 +36,22 @@ public struct JournalInventory: Sendable, Equatable {
   /// Oldest first.
   public var segments: [Segment] = []
   public var snapshots: [Snapshot] = []
+  /// What has a segment's or a snapshot's name and was not written by a hub.
+  public var foreign: [Damage] = []
 
   /// Bytes of all files: segments with their indexes, and snapshots.
   public var bytes: Int {
     segments.reduce(0) { $0 + $1.bytes + ($1.indexBytes ?? 0) } + snapshots.reduce(0) { $0 + $1.bytes }
   }
 
-  /// Reads the directory and its files' headers. Files that are deleted meanwhile are left out. Throws `damaged` where
-  /// something with a segment's or a snapshot's name was not written by a hub.
+  /// Reads the directory and its files' headers. Files that are deleted meanwhile are left out.
   public init(_ files: any JournalFiles, limits: JournalLimits) throws(JournalError) {
     let names = try files.allNames()
     for file in SegmentName.all(.segment, in: names) {
-      if let foreign = try file.foreign(in: files, atMost: limits.largestSegment) { throw .damaged(foreign) }
+      if let odd = try file.foreign(in: files, atMost: limits.largestSegment) {
+        foreign.append(odd)
+        continue
+      }
       guard let about = try Self.about(file.name, .segment, file.first, files) else { continue }
       let index = try Self.about(SegmentIndex.name(file.first), .index, file.first, files)
       segments.append(
@@ -55,7 +59,10 @@ public struct JournalInventory: Sendable, Equatable {
           name: file.name, first: file.first, created: about.created, bytes: about.bytes, indexBytes: index?.bytes))
     }
     for file in SegmentName.all(.snapshot, in: names) {
-      if let foreign = try file.foreign(in: files) { throw .damaged(foreign) }
+      if let odd = try file.foreign(in: files) {
+        foreign.append(odd)
+        continue
+      }
       guard let about = try Self.about(file.name, .snapshot, file.first, files) else { continue }
       snapshots.append(
         Snapshot(name: file.name, group: file.first, created: about.created, bytes: about.bytes))
@@ -86,6 +93,16 @@ public struct JournalInventory: Sendable, Equatable {
       let created = try FileHeader(of: file).flatMap { $0.kind == kind && $0.group == number ? $0.created : nil }
       return (try file.size(), created)
     }
+  }
+
+  /// Whether a segment with groups behind the newest snapshot is so old that a new one is due, lest it stays for longer
+  /// than the rule says. `now` is in ms since 1970.
+  public func needsSnapshot(_ rule: RetentionRule, limits: JournalLimits, now: Int64) -> Bool {
+    let covered = snapshots.last?.group ?? 0
+    let behind = zip(segments, segments.dropFirst()).first { $1.first > covered + 1 }?.0 ?? segments.last
+    guard let created = behind?.created else { return false }
+    let age = min(max(rule.milliseconds / 4, limits.segmentAges.lowerBound), limits.segmentAges.upperBound)
+    return now - created >= age
   }
 
   // MARK: What goes

@@ -166,8 +166,9 @@ public func forEachGroup(
   of files: any JournalFiles, limits: JournalLimits, since: Int64 = .min,
   _ body: (_ number: UInt64, _ payload: UnsafeRawBufferPointer) throws(InvalidPayload) -> Bool
 ) throws(JournalError) {
-  let segments = try JournalInventory(files, limits: limits).segments
-  var fault: JournalError?
+  let inventory = try JournalInventory(files, limits: limits)
+  let segments = inventory.segments
+  var fault = inventory.foreign.first.map { JournalError.damaged($0) }
   var invalid: Damage?
   // The next required group; nil where unknown, or deleted by retention meanwhile.
   var expected: UInt64?

@@ -1,4 +1,4 @@
-// Snapshots on a disk without room for them.
+// When snapshots are written: on a disk without room for them, and where little is stored.
 import Foundation
 import HubBytes
 import HubMessages
@@ -33,14 +33,18 @@ import Testing
     }
   }
 
-  @Test("While the next snapshot may not fit on the disk none is begun, and it is written when there is room again")
-  func room() throws {
+  /// Maintains a new journal with one record, by a clock that stands still, until `look` closes it: that is called
+  /// before each snapshot, says how much room there is, and has another record stored while the snapshot is made.
+  private static func maintain(
+    _ limits: JournalLimits, _ rule: RetentionRule = RetentionRule(),
+    _ look: @escaping @Sendable (DiskFiles, JournalQueue) -> UInt64?
+  ) throws -> MaintenanceCounters {
     let directory = "/tmp/snapshots-\(UUID().uuidString)"
     defer { do { try FileManager.default.removeItem(atPath: directory) } catch { Issue.record(error) } }
     var configuration = JournalConfiguration(directory: directory)
-    (configuration.limits.snapshotBytes, configuration.limits.maintenanceSeconds) = (1, 0.05)
+    (configuration.limits, configuration.retention) = (limits, rule)
     let log = Log(level: .error)
-    let journal = JournalQueue(limits: configuration.limits, log: log)
+    let journal = JournalQueue(limits: limits, log: log)
     var hub = Self.makeHub()
     let box = try configuration.recover(
       into: &hub, recordLimit: journal.recordLimit, newEpoch: InlineText("e")!, log)
@@ -51,9 +55,8 @@ import Testing
       }
     }
     journal.submit(&hub)  // its first record
-    let (looks, submitted) = (Locked(0), Locked(1000 as UInt64))
+    let submitted = Locked(1000 as UInt64)
     let maintenance = JournalMaintenance(journal, configuration, log) {
-      // So that another one is due behind this one.
       let number = submitted.withLock {
         $0 += 1
         return $0
@@ -61,6 +64,19 @@ import Testing
       Self.submit(number, to: journal)
       return HubBox(Self.makeHub())
     } freeBytes: { files in
+      look(files, journal)
+    }
+    maintenance.run(after: report)
+    writer.join()
+    return journal.maintenance.withLock { $0 }
+  }
+
+  @Test("While the next snapshot may not fit on the disk none is begun, and it is written when there is room again")
+  func room() throws {
+    var limits = JournalLimits()
+    (limits.snapshotBytes, limits.maintenanceSeconds) = (1, 0.05)
+    let looks = Locked(0)
+    let counters = try Self.maintain(limits) { files, journal in
       let look = looks.withLock {
         $0 += 1
         return $0
@@ -70,9 +86,17 @@ import Testing
       if isWritten || look == 100 { journal.commit.close() }
       return look < 4 ? 0 : 1  // what the first one may take, by the limit above
     }
-    maintenance.run(after: report)
-    writer.join()
-    let counters = journal.maintenance.withLock { $0 }
     #expect(looks.withLock { $0 } > 4 && counters.snapshots >= 1 && counters.failures == 3)
+  }
+
+  @Test("Where little is stored, a segment's age makes a snapshot due, so that old history can go")
+  func age() throws {
+    var (limits, rule) = (JournalLimits(), RetentionRule())
+    (limits.segmentAges, limits.maintenanceSeconds, rule.milliseconds) = (1...1, 0.05, 1)
+    let counters = try Self.maintain(limits, rule) { files, journal in
+      if Self.hasSnapshot(files) { journal.commit.close() }
+      return nil
+    }
+    #expect(counters.snapshots >= 1 && counters.failures == 0)
   }
 }

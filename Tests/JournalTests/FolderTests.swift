@@ -212,7 +212,8 @@ import Testing
       }
       #expect(throws: JournalError.damaged(damage)) { try bench.open() }
       #expect(try bench.verify().damages == [damage])
-      #expect(throws: JournalError.damaged(damage)) { _ = try JournalInventory(bench.disk, limits: bench.limits) }
+      let inventory = try JournalInventory(bench.disk, limits: bench.limits)
+      #expect(inventory.foreign == [damage] && inventory.segments.isEmpty)
       #expect(throws: JournalError.damaged(damage)) {
         try forEachGroup(of: bench.disk, limits: bench.limits) { _, _ in true }
       }

@@ -245,6 +245,23 @@ extension Bench {
     return surplus.snapshots.map(\.name) + surplus.segments.map(\.name)
   }
 
+  @Test(
+    "A snapshot is due for a segment behind the newest one that is a quarter of the rule old, from an hour to a day")
+  func ageOfSnapshots() {
+    func isDue(_ snapshots: [UInt64], hours: Int64, at hour: Int64) -> Bool {
+      inventory(3, snapshots: snapshots).needsSnapshot(
+        rule(hours: hours), limits: JournalLimits(), now: hour * 3_600_000)
+    }
+    #expect(!isDue([10], hours: 8, at: 2) && isDue([10], hours: 8, at: 3), "the second one is behind it")
+    #expect(!isDue([30], hours: 8, at: 3) && isDue([30], hours: 8, at: 4), "the newest may be")
+    #expect(!isDue([], hours: 8, at: 1) && isDue([], hours: 8, at: 2))
+    #expect(!isDue([], hours: 1, at: 0) && isDue([], hours: 1, at: 1))
+    #expect(!isDue([], hours: 1000, at: 23) && isDue([], hours: 1000, at: 24))
+    #expect(
+      !JournalInventory(segments: [], snapshots: []).needsSnapshot(rule(hours: 1), limits: JournalLimits(), now: 0))
+    #expect(JournalLimits().segmentAges.upperBound < RetentionClock.longestPause, "or it would count as a leap")
+  }
+
   @Test("A segment goes when its newest group is too old, which is when the next one was begun")
   func age() {
     let inventory = inventory(6, snapshots: [50])
