@@ -66,7 +66,7 @@ struct ServeOptions: Sendable {
       "dev-auth", \.server.allowsDevelopmentCredentials, "accept ?role=…&id=… as a credential; only on loopback"),
   ]
 
-  private static let storage: [Setting<ServeOptions>] = [
+  static let storage: [Setting<ServeOptions>] = [
     Setting("data", \.journal.directory, .text, "DIR", "keep what is durable there, over restarts and crashes"),
     Setting("no-journal", \.hasNoJournal, "keep nothing: a restart forgets"),
     Setting(
@@ -354,14 +354,7 @@ extension ServeOptions {
       if server.adminPort == nil { faults.add(.usage("--admin-host needs --admin-port")) }
       server.adminHost = adminHost
     }
-    if hasNoJournal, let name = ServeOptions.storage.first(where: { given.isGiven($0.name) && $0.name != "no-journal" })
-    {
-      faults.add(
-        .usage("--\(name.name) cannot be combined with --no-journal"))
-    }
-    if hasNoJournal, let name = ["webhooks", "webhook-allow"].first(where: { given.isGiven($0) }) {
-      faults.add(.usage("--\(name) needs the journal: it cannot be combined with --no-journal"))
-    }
+    if hasNoJournal { refuseStorage(given, &faults) }
     if cluster != nil, given.isGiven("webhook-allow") {
       faults.add(
         .usage("--webhook-allow sets webhooks at one hub: with --cluster give the same --webhooks file to all"))
@@ -381,20 +374,5 @@ extension ServeOptions {
 
   private mutating func raise<Value: Comparable>(_ path: WritableKeyPath<Limits, Value>, to least: Value) {
     server.limits[keyPath: path] = max(server.limits[keyPath: path], least)
-  }
-
-  /// Checks values that contradict each other, given or by default.
-  private func checkRelations(_ faults: inout Faults) {
-    let limits = server.limits
-    let message = ("max-message", limits.messageBytes)
-    let outbox = ("max-outbox", limits.outboxBytesPerSession)
-    let relations: [(smaller: (String, Int), larger: (String, Int), reason: String)] = [
-      (message, outbox, "what one client sends must fit into what waits for another"),
-      (outbox, ("max-outboxes", limits.outboxBytes), "one session's unsent bytes are among those of all"),
-      (message, ("max-incomplete", limits.incompleteBytes), "one message must fit while it comes"),
-    ]
-    for (smaller, larger, reason) in relations where smaller.1 > larger.1 {
-      faults.add(.usage("--\(smaller.0) (\(smaller.1)) is more than --\(larger.0) (\(larger.1)): \(reason)"))
-    }
   }
 }

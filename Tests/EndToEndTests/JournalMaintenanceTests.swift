@@ -164,7 +164,7 @@ extension EndToEnd.Journals {
     return (shell.terminationStatus, text)
   }
 
-  @Test("without an option the journal is in ./data, with --no-journal nowhere, and both together are refused")
+  @Test("without an option the journal is in ./data, with --no-journal nowhere, and both of one source are refused")
   func defaults() throws {
     let folder = FileManager.default.temporaryDirectory.appendingPathComponent("hub-folder-\(UUID().uuidString)")
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -181,6 +181,11 @@ extension EndToEnd.Journals {
     #expect(FileManager.default.fileExists(atPath: data))
     let both = try HubProcess.run(["serve", "--no-journal", "--data", data])
     #expect(both.status == 2 && both.errors.contains("--no-journal") && both.errors.contains("--data"))
+    // As in a container, whose environment names a directory.
+    let check = ["serve", "--check", "--dev-auth"]
+    #expect(try HubProcess.run(check + ["--no-journal"], environment: ["LHUB_DATA": data]).status == 0)
+    let same = try HubProcess.run(check, environment: ["LHUB_DATA": data, "LHUB_NO_JOURNAL": "true"])
+    #expect(same.status == 2 && same.errors.contains("LHUB_DATA cannot be combined with LHUB_NO_JOURNAL"))
     let nowhere = try HubProcess.run(["serve", "--dev-auth", "--port", "0", "--data", "/proc/nothing/here"])
     #expect(nowhere.errors.contains("--data") && nowhere.errors.contains("--no-journal"))
   }
