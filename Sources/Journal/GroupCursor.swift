@@ -14,15 +14,16 @@ struct GroupCursor: ~Copyable {
   private var start = 0
   private var filled = 0
   /// Where the next group begins.
-  private(set) var offset = FileHeader.size
+  private(set) var offset: Int
   /// The next group's number.
   private(set) var number: UInt64
   /// The file's, once it was read.
   private var knownHeader: FileHeader?
 
-  /// Begins at the group `first`, behind the header.
-  init(_ file: any ReadableJournalFile, first: UInt64, limits: JournalLimits) {
+  /// Begins at the group `first`, behind the header or at a known offset.
+  init(_ file: any ReadableJournalFile, first: UInt64, at offset: Int = FileHeader.size, limits: JournalLimits) {
     self.file = file
+    self.offset = offset
     number = first
     maximum = limits.groupBytes
     unsafe buffer = .allocate(byteCount: JournalLimits.readAhead, alignment: 16)

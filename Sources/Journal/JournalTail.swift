@@ -16,6 +16,8 @@ public final class JournalTail {
   private let limits: JournalLimits
   private var cursor: GroupCursor?
   private var segment: UInt64 = 0
+  /// Where the next group was read before.
+  private var known: GroupPosition?
   /// The number of the next group.
   public private(set) var next: UInt64
   /// Unreadable groups, of deleted or damaged segments.
@@ -34,7 +36,7 @@ public final class JournalTail {
 
   /// Gives the next group, or the first readable one behind it, to `body`, whose payload is valid for the call; false
   /// where there is none up to group `last`, which must be on stable storage. Costs a read for some hundred small
-  /// groups; beginning within a segment costs a walk over its groups before.
+  /// groups; beginning within a segment costs a walk over its groups before, unless it begins at a `GroupPosition`.
   public func read(
     through last: UInt64, _ body: (GroupPosition, UnsafeRawBufferPointer) -> Void
   ) throws(JournalError) -> Bool {
@@ -60,7 +62,17 @@ public final class JournalTail {
   /// Moves to the group with this number.
   public func seek(to number: UInt64) {
     guard number != next else { return }
-    next = number
+    begin(at: number, nil)
+  }
+
+  /// Moves to a group that was read before.
+  public func seek(to group: GroupPosition) {
+    guard group.number != next else { return }
+    begin(at: group.number, group)
+  }
+
+  private func begin(at number: UInt64, _ group: GroupPosition?) {
+    (next, known) = (number, group)
     cursor = nil
   }
 
@@ -108,23 +120,27 @@ public final class JournalTail {
 
   /// Opens the segment that has a group, or the first one behind it.
   private func open(holding number: UInt64) throws(JournalError) -> Bool {
+    if let group = known, try open(group.segment, at: group) { return true }
     let segments = SegmentName.all(.segment, in: try files.allNames())
     guard let index = segments.lastIndex(where: { $0.first <= number }) ?? segments.indices.first else { return false }
-    return try open(segments[index])
+    return try open(segments[index].first)
   }
 
   private func openFollowing() throws(JournalError) -> Bool {
     guard let following = SegmentName.all(.segment, in: try files.allNames()).first(where: { $0.first > segment })
     else { return false }
-    return try open(following)
+    return try open(following.first)
   }
 
-  private func open(_ name: SegmentName) throws(JournalError) -> Bool {
-    guard let file = try inFile(name.name, { () throws(SystemError) in try files.openForReading(name.name) }) else {
+  /// Opens a segment at its first group, or at one further on.
+  private func open(_ first: UInt64, at group: GroupPosition? = nil) throws(JournalError) -> Bool {
+    let name = FileHeader.name(.segment, first)
+    guard let file = try inFile(name, { () throws(SystemError) in try files.openForReading(name) }) else {
       return false
     }
-    cursor = GroupCursor(file, first: name.first, limits: limits)
-    segment = name.first
+    cursor = GroupCursor(
+      file, first: group?.number ?? first, at: group?.offset ?? FileHeader.size, limits: limits)
+    (segment, known) = (first, nil)
     return true
   }
 

@@ -33,6 +33,8 @@ final class EventReader {
 
   struct Passed {
     var events: ArraySlice<FoundEvent> = []
+    /// That of its last event that was delivered or is being delivered; the channel's next one is there or behind it.
+    var group: GroupPosition?
     /// There are no others up to the cursor.
     var isComplete: Bool
   }
@@ -98,7 +100,7 @@ final class EventReader {
   func note(_ channel: Channel, _ event: FoundEvent, opensLane: Bool) {
     if opensLane {
       recalled?[channel] = nil
-      passed[channel] = Passed(isComplete: true)
+      passed[channel] = Passed(group: event.group, isComplete: true)
     } else if passed[channel]?.isComplete == true {
       guard remembered < Self.rememberedEvents else {
         passed[channel]?.isComplete = false
@@ -133,17 +135,18 @@ final class EventReader {
   private func takePassed(_ channel: Channel, from position: JournalPosition) -> FoundEvent? {
     while let event = passed[channel]?.events.popFirst() {
       remembered -= 1
+      passed[channel]?.group = event.group
       if event.position >= position { return event }
     }
     return nil
   }
 
   /// Reads again between the lanes and the cursor, for all channels with unknown events, or continues that. Each gets
-  /// at least one event. False where the turn's bytes end before the cursor.
+  /// at least one event, and it ends when no channel wants more. False where the turn's bytes end before the cursor.
   private func recall(_ lanes: [DeliveryProgress.Lane], before cursor: JournalPosition) throws(JournalError) -> Bool {
     if recalled == nil { beginRecall(lanes) }
     // The cursor's own group is read last, at once: what comes behind the cursor is for `note`.
-    while behind.next <= cursor.group {
+    while recalled?.isEmpty == false, behind.next <= cursor.group {
       guard bytesBehind > 0 else { return false }
       let isMore = try unsafe behind.read(through: cursor.group) { group, payload in
         bytesBehind -= payload.count
@@ -162,10 +165,12 @@ final class EventReader {
     var starts: [Channel: JournalPosition] = [:]
     for lane in lanes where passed[lane.channel].map({ !$0.isComplete && $0.events.isEmpty }) ?? true {
       starts[lane.channel] = lane.position
-      passed[lane.channel] = Passed(isComplete: false)
+      passed[lane.channel] = Passed(group: passed[lane.channel]?.group, isComplete: false)
     }
     recalled = starts
-    if let first = starts.values.min() { behind.seek(to: first.group) }
+    guard let first = starts.min(by: { $0.value < $1.value }) else { return }
+    // After a restart no group is known: then its segment is walked through.
+    if let group = passed[first.key]?.group { behind.seek(to: group) } else { behind.seek(to: first.value.group) }
   }
 
   private func remember(_ channel: Channel, _ event: FoundEvent) {

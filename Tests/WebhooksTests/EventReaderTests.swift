@@ -58,6 +58,47 @@ import Testing
     }
   }
 
+  @Test("The journal is read again as far as can be remembered, and no further")
+  func noFurther() throws {
+    var random = SplitMix64(seed: 3)
+    let count = EventReader.rememberedEvents + 3000
+    let world = try ReaderWorld(events: count, channels: 1, &random)
+    defer { world.remove() }
+    world.holdsBack = true
+    while world.queue.cursor.group <= world.last { try world.turn(&random) }
+    try world.restart()
+    world.holdsBack = false
+    let segments = SegmentName.all(.segment, in: try DiskFiles(beside: world.directory).names())
+    let path = world.directory + "/" + (try #require(segments.last?.name))
+    try FileManager.default.moveItem(atPath: path, toPath: path + ".hidden")
+    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
+    try world.turn(&random)  // throws where it comes to the folder
+    #expect(world.reader.remembered > 0)
+    try FileManager.default.removeItem(atPath: path)
+    try FileManager.default.moveItem(atPath: path + ".hidden", toPath: path)
+    while world.delivered < count { try world.turn(&random) }
+    #expect(world.isInOrder)
+  }
+
+  @Test("It is read again from the channel's last event on, not from the start of the segment")
+  func fromLastEvent() throws {
+    var random = SplitMix64(seed: 4)
+    let count = EventReader.rememberedEvents + 500
+    let world = try ReaderWorld(events: count, channels: 1, segmentBytes: 64 << 20, &random)
+    defer { world.remove() }
+    world.holdsBack = true
+    while world.queue.cursor.group <= world.last { try world.turn(&random) }
+    world.holdsBack = false
+    while world.delivered < 100 { try world.turn(&random) }
+    // The first group is damaged: a walk would end there.
+    let path = world.directory + "/" + FileHeader.name(.segment, 1)
+    var bytes = try Data(contentsOf: URL(fileURLWithPath: path))
+    bytes[FileHeader.size + GroupHeader.size] ^= 1
+    try bytes.write(to: URL(fileURLWithPath: path))
+    for _ in 0..<100 * count where world.delivered < count { try world.turn(&random) }
+    #expect(world.isInOrder)
+  }
+
   @Test("What retention deleted is missed and counted, and the rest continues")
   func deleted() throws {
     var random = SplitMix64(seed: 2)
@@ -95,12 +136,13 @@ private final class ReaderWorld {
   private static let rule = WebhookRule(concurrency: 8)!
 
   init(
-    events count: Int, channels: Int, turnBytes: Int = EventReader.scanBytes, _ random: inout SplitMix64
+    events count: Int, channels: Int, turnBytes: Int = EventReader.scanBytes, segmentBytes: Int = 4 << 10,
+    _ random: inout SplitMix64
   ) throws {
     self.turnBytes = turnBytes
     directory = "/tmp/webhooks-\(UUID().uuidString)-\(random.next())"
     var limits = JournalLimits()
-    limits.segmentBytes = 4 << 10
+    limits.segmentBytes = segmentBytes
     self.limits = limits
     writer = try Recovery(files: try DiskFiles(path: directory), limits: limits).run(damage: .refuse) { _ in
     } group: { _, _ in

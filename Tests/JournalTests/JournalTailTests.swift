@@ -1,0 +1,46 @@
+// A reader beside the writer, on a disk in memory.
+import HubJournalSupport
+import Testing
+
+@testable import HubJournal
+
+@Suite struct JournalTailTests {
+  /// The groups up to the last, by number and position.
+  private func groups(_ tail: JournalTail, through last: UInt64) throws -> [GroupPosition] {
+    var found: [GroupPosition] = []
+    while try tail.read(through: last, { group, _ in found.append(group) }) {}
+    return found
+  }
+
+  private func bench() throws -> Bench {
+    var bench = Bench()
+    bench.limits.segmentBytes = 200
+    try bench.open { writer in for step in UInt8(0)..<40 { _ = try writer.append([step, step]) } }
+    return bench
+  }
+
+  @Test("A group that was read is found again without those before it in its segment, which may be damaged since")
+  func seeking() throws {
+    let bench = try bench()
+    let tail = JournalTail(files: bench.disk, limits: bench.limits, next: 1)
+    let all = try groups(tail, through: 40)
+    #expect(all.map(\.number) == Array(1...40))
+    let group = try #require(all.last { $0.segment < $0.number })
+    bench.disk.files[FileHeader.name(.segment, group.segment)]!.bytes[FileHeader.size + GroupHeader.size] ^= 1
+    tail.seek(to: group)
+    #expect(try groups(tail, through: 40) == Array(all[(Int(group.number) - 1)...]) && tail.missedGroups == 0)
+  }
+
+  @Test("Where its segment was deleted the next one follows, and what is between counts as missed")
+  func seekingDeleted() throws {
+    let bench = try bench()
+    let tail = JournalTail(files: bench.disk, limits: bench.limits, next: 1)
+    let all = try groups(tail, through: 40)
+    let group = try #require(all.first { $0.segment < $0.number })
+    bench.disk.files[FileHeader.name(.segment, group.segment)] = nil
+    tail.seek(to: group)
+    let rest = all.filter { $0.segment > group.segment }
+    #expect(try groups(tail, through: 40) == rest)
+    #expect(tail.missedGroups == rest[0].number - group.number)
+  }
+}
