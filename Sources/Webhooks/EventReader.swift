@@ -50,6 +50,7 @@ final class EventReader {
   private(set) var remembered = 0
   /// The repeated reading in progress: from where on events of a channel are wanted.
   private var recalled: [Channel: JournalPosition]?
+  private var missed = RangeSet<UInt64>()
   private let turnBytes: Int
   /// The bytes that may be read in this turn, ahead of the cursor and behind it.
   private var bytesAhead = 0
@@ -74,13 +75,15 @@ final class EventReader {
   /// `scan` reads nothing more in this turn.
   var isSpent: Bool { bytesAhead <= 0 }
 
-  /// Groups that retention deleted before the cursor came to them.
-  var missedGroups: UInt64 { ahead.missedGroups }
+  /// Groups that retention deleted before they were read, ahead of the cursor or behind it.
+  var missedGroups: UInt64 { missed.ranges.reduce(0) { $0 + ($1.upperBound - $1.lowerBound) } }
 
   /// The first event at or behind the cursor, in groups up to `last`.
   func scan(from cursor: JournalPosition, through last: UInt64) throws(JournalError) -> Scan {
     while found.isEmpty, !isSpent {
+      let sought = ahead.next
       let isMore = try unsafe ahead.read(through: last) { group, payload in
+        missed.insert(contentsOf: sought..<group.number)
         bytesAhead -= payload.count
         unsafe forEachEvent(in: payload, group) { channel, event in
           if event.position >= cursor { found.append((channel, event)) }
@@ -148,13 +151,18 @@ final class EventReader {
     // The cursor's own group is read last, at once: what comes behind the cursor is for `note`.
     while recalled?.isEmpty == false, behind.next <= cursor.group {
       guard bytesBehind > 0 else { return false }
+      let sought = behind.next
       let isMore = try unsafe behind.read(through: cursor.group) { group, payload in
+        missed.insert(contentsOf: sought..<group.number)
         bytesBehind -= payload.count
         unsafe forEachEvent(in: payload, group) { channel, event in
           if event.position < cursor { remember(channel, event) }
         }
       }
-      guard isMore else { break }
+      guard isMore else {
+        missed.insert(contentsOf: behind.next..<cursor.group)
+        break
+      }
     }
     for channel in (recalled ?? [:]).keys { passed[channel]?.isComplete = true }
     recalled = nil

@@ -110,11 +110,7 @@ final class Webhook {
 
   /// Scans for the next event behind the cursor.
   func scan(through last: UInt64, _ now: Moment) throws(JournalError) {
-    let found = try reader.scan(from: queue.cursor, through: last)
-    let missed = reader.missedGroups - missedGroups
-    missedGroups += missed
-    figures.lost += missed
-    switch found {
+    switch try reader.scan(from: queue.cursor, through: last) {
     case .none(let end, let isAtEnd):
       queue.scanned(nil, through: end, now)
       if !isAtEnd { queue.journalGrew() }
@@ -145,6 +141,14 @@ final class Webhook {
     current[channel] = event
     noteChange(of: channel)
     return true
+  }
+
+  /// The groups that the journal did not have any more since the last call. They count as lost.
+  func takeMissed() -> UInt64 {
+    let missed = reader.missedGroups - missedGroups
+    missedGroups += missed
+    figures.lost += missed
+    return missed
   }
 
   /// A channel's present event; nil where the journal does not have it any more.

@@ -170,6 +170,7 @@ public final class WebhookLoop: EventLoopDelegate {
     // If the turn ends before the steps do, another one follows at once.
     webhook.nextStep = now.uptime
     webhook.reader.beginTurn()
+    defer { noteMissed(webhook) }
     var mayLook = true
     for _ in 0..<Self.stepsPerTurn where !webhook.reader.isSpent {
       do throws(JournalError) {
@@ -180,7 +181,7 @@ public final class WebhookLoop: EventLoopDelegate {
         case .wait(let time):
           if mayLook { webhook.nextStep = time }
           return
-        case .scan: try scan(webhook, now)
+        case .scan: try webhook.scan(through: durable ?? 0, now)
         case .look(let channel, let range): mayLook = try webhook.look(for: channel, in: range, now)
         case .deliver(let event): try deliver(event, webhook, now)
         }
@@ -190,20 +191,15 @@ public final class WebhookLoop: EventLoopDelegate {
     }
   }
 
-  private func scan(_ webhook: Webhook, _ now: Moment) throws(JournalError) {
-    let before = webhook.figures.lost
-    defer {
-      let lost = webhook.figures.lost - before
-      if lost > 0 {
-        log(
-          .error, "webhook_lost",
-          [
-            "webhook": webhook.endpoint.name, "groups": "\(lost)",
-            "hint": "retention deleted them before they were delivered",
-          ])
-      }
-    }
-    try webhook.scan(through: durable ?? 0, now)
+  private func noteMissed(_ webhook: Webhook) {
+    let missed = webhook.takeMissed()
+    guard missed > 0 else { return }
+    log(
+      .error, "webhook_lost",
+      [
+        "webhook": webhook.endpoint.name, "groups": "\(missed)",
+        "hint": "retention deleted them before they were delivered",
+      ])
   }
 
   /// The journal can't be read: nothing is delivered before the webhook is opened again, and nothing lost.

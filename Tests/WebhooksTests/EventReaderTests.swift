@@ -113,6 +113,34 @@ import Testing
     while world.delivered < 300 - gone { try world.turn(&random) }
     #expect(world.reader.missedGroups == segments[3].first - 1)
   }
+
+  @Test("What it deleted behind the cursor is missed and counted, too, once for all channels")
+  func deletedBehind() throws {
+    var random = SplitMix64(seed: 5)
+    let world = try ReaderWorld(events: 300, channels: 2, &random)
+    defer { world.remove() }
+    world.holdsBack = true
+    while world.queue.cursor.group <= world.last { try world.turn(&random) }
+    let files = try DiskFiles(beside: world.directory)
+    let segments = SegmentName.all(.segment, in: try files.names())
+    try #require(segments.count > 4)
+    for segment in segments[..<3] { try files.remove(segment.name) }
+    try world.restart()
+    world.holdsBack = false
+    let (held, first) = (world.events[0].channel, segments[3].first)
+    let gone = world.events.count { $0.channel == held && $0.position.group < first }
+    for _ in 0..<100_000 where world.delivered < 300 - gone { try world.turn(&random) }
+    #expect(world.delivered == 300 - gone && world.reader.missedGroups == first - 1)
+    // What has more channels behind it reads the same again.
+    let lanes = [held, .trip(Identifier("other")!)].map {
+      DeliveryProgress.Lane(
+        channel: $0, position: world.events[0].position, failures: 0, firstTry: nil)
+    }
+    for lane in lanes {
+      _ = try world.reader.look(for: lane.channel, in: lane.position..<world.queue.cursor, [lane])
+    }
+    #expect(world.reader.missedGroups == first - 1)
+  }
 }
 
 /// A journal on the disk, a queue, and what it has delivered.

@@ -1,0 +1,28 @@
+// Events that the journal does not have any more when their webhook comes to them.
+import HubMessages
+import HubTransport
+import Testing
+
+@testable import HubWebhooks
+
+@Suite struct LostEventsTests {
+  @Test("Events of a channel that waited for its first one count as lost when retention deletes them")
+  func behindTheCursor() throws {
+    let deliveries = Deliveries(webhooks: [
+      WebhookEndpoint(
+        name: "orders", url: WebhookURL("http://127.0.0.1:9/")!, filter: EventFilter(channels: [.all])!,
+        rule: WebhookRule()!, signer: try WebhookSigner(secrets: [WebhookSecret(bytes: Array(1...32))!]),
+        addresses: AddressRule(allowed: [AddressBlock("127.0.0.0/8")!]))
+    ])
+    let scene = try LoopScene(deliveries)
+    defer { scene.remove() }
+    for _ in 0..<2 { try scene.publish("T1") }
+    #expect(scene.takeEvents(answering: "500 No") == ["1"])
+    scene.advance(2)
+    try scene.deleteHistory()
+    try scene.start(deliveries)
+    #expect(scene.webhook?.lost == 2 && scene.webhook?.lanes == 0)
+    try scene.publish("T1")
+    #expect(scene.takeEvents() == ["3"] && scene.webhook?.lost == 2)
+  }
+}
