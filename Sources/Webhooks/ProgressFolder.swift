@@ -60,10 +60,10 @@ final class ProgressFolder {
   }
 
   /// The progress of the webhook or stream of this name; a new one begins behind group `newest`. Carries out `request`,
-  /// or one that an operator has left.
+  /// or one that an operator has left, and gives it.
   func open(
     _ kind: DeliveryKind, _ name: String, _ newest: UInt64, _ request: WebhookRequest? = nil
-  ) throws(JournalError) -> (file: ProgressFile, progress: DeliveryProgress) {
+  ) throws(JournalError) -> (file: ProgressFile, progress: DeliveryProgress, done: WebhookRequest?) {
     let (file, requestName) = (kind.stem(name) + ProgressFile.suffix, WebhookRequest.file(name))
     let left = readRequest(requestName)
     let request = request ?? left.flatMap { WebhookRequest($0) }
@@ -86,7 +86,7 @@ final class ProgressFolder {
         log(.info, "webhook_request", ["webhook": name, "request": left])
       }
       opened.insert(file)
-      return (found.file, found.progress)
+      return (found.file, found.progress, request)
     } catch {
       throw .system(error, file: file)
     }

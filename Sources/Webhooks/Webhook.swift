@@ -73,10 +73,10 @@ final class Webhook {
 
   /// The cursor was set back to a time, or before it: events that were delivered, and published earlier, are skipped.
   struct Skipped {
-    private let before: Timestamp
+    private var before: Timestamp
     /// The cursor and the channels' positions before it was set back.
-    let cursor: JournalPosition
-    private let lanes: [Channel: JournalPosition]
+    private(set) var cursor: JournalPosition
+    private var lanes: [Channel: JournalPosition]
 
     /// `progress`: before the cursor was set back.
     init(before: Timestamp, _ progress: DeliveryProgress) {
@@ -87,6 +87,31 @@ final class Webhook {
 
     func has(_ channel: Channel, _ event: FoundEvent) -> Bool {
       event.published < before && event.position < lanes[channel] ?? cursor
+    }
+
+    /// For one more replay, since `time`, before the cursor is where it was.
+    func limited(to time: Timestamp) -> Skipped {
+      var rest = self
+      rest.before = min(before, time)
+      return rest
+    }
+
+    /// Without what `request` has come again.
+    func without(_ request: WebhookRequest?) -> Skipped {
+      var rest = self
+      switch request {
+      case nil, .enable: break
+      case .replay(let id): rest.end(at: id.position)
+      case .replayFrom(let position): rest.end(at: position)
+      case .replayEvents(let events):
+        for event in events { rest.lanes[event.channel] = min(rest.lanes[event.channel] ?? cursor, event.position) }
+      }
+      return rest
+    }
+
+    private mutating func end(at position: JournalPosition) {
+      cursor = min(cursor, position)
+      lanes = lanes.mapValues { min($0, position) }
     }
   }
 
@@ -106,6 +131,13 @@ final class Webhook {
     peer = endpoint.url.isSecure ? TLSPeer(endpoint.tls, name: endpoint.url.host) : nil
   }
 
+  /// What is skipped by a webhook that continues this one, when it has carried out `request`; where that is a replay by
+  /// time, `since` that.
+  func skipped(since: Timestamp?, _ request: WebhookRequest?) -> Skipped? {
+    guard let since else { return skipped?.without(request) }
+    return skipped?.limited(to: since) ?? Skipped(before: since, queue.progress)
+  }
+
   // MARK: The journal
 
   /// Scans for the next event behind the cursor.
@@ -118,13 +150,13 @@ final class Webhook {
       queue.scanned(nil, through: event.position.next, now)
       queue.journalGrew()
     case .event(let channel, let event):
-      if let old = skipped, event.position >= old.cursor { skipped = nil }
       let opensLane = queue.lane(of: channel) == nil
       reader.note(channel, event, opensLane: opensLane)
       queue.scanned(PendingEvent(position: event.position, channel: channel), through: event.position.next, now)
       if opensLane { current[channel] = event }
       changed.insert(channel)
     }
+    if let old = skipped, queue.cursor >= old.cursor { skipped = nil }
   }
 
   /// Looks for a channel's next event before the cursor; false where that takes another turn.

@@ -315,21 +315,17 @@ public final class WebhookLoop: EventLoopDelegate {
   }
 
   /// Serves a webhook, continuing the one of this name; unanswered events are sent again. `since`: delivered events
-  /// that were published earlier are skipped. If it throws, the one of this name stays, stopped; it is tried again in a
-  /// minute.
+  /// that were published earlier are skipped, also by one that continues it meanwhile. If it throws, the one of this
+  /// name stays, stopped; it is tried again in a minute.
   func open(
     _ endpoint: WebhookEndpoint, _ request: WebhookRequest?, since: Timestamp?, before: [Webhook] = []
   ) throws(JournalError) {
     guard let folder, let durable else { return }
     let old = (webhooks + before).first { $0.endpoint.name == endpoint.name }
-    var skipped: Webhook.Skipped?
-    if let old {
-      halt(old)
-      skipped = since.map { Webhook.Skipped(before: $0, old.queue.progress) }
-    }
+    if let old { halt(old) }
     unopened.insert(endpoint.name)
     defer { if unopened.contains(endpoint.name) { retryLater() } }
-    let new = try make(endpoint, folder, durable, old?.figures, request, skipping: skipped)
+    let new = try make(endpoint, folder, durable, continuing: old, request, since: since)
     unopened.remove(endpoint.name)
     webhooks.removeAll { $0 === old }
     webhooks.append(new)
@@ -359,10 +355,10 @@ public final class WebhookLoop: EventLoopDelegate {
   }
 
   private func make(
-    _ endpoint: WebhookEndpoint, _ folder: ProgressFolder, _ newest: UInt64, _ figures: WebhookFigures?,
-    _ request: WebhookRequest? = nil, skipping: Webhook.Skipped? = nil
+    _ endpoint: WebhookEndpoint, _ folder: ProgressFolder, _ newest: UInt64, continuing old: Webhook?,
+    _ request: WebhookRequest?, since: Timestamp?
   ) throws(JournalError) -> Webhook {
-    let (file, progress) = try folder.open(.webhook, endpoint.name, newest, request)
+    let (file, progress, done) = try folder.open(.webhook, endpoint.name, newest, request)
     let (directory, limits) = (source.journal.directory, source.journal.limits)
     let first = progress.cursor.group
     let reader = EventReader(
@@ -372,7 +368,7 @@ public final class WebhookLoop: EventLoopDelegate {
       .info, "webhook",
       ["webhook": endpoint.name, "url": "\(endpoint.url)", "enabled": "\(progress.isEnabled)"])
     return Webhook(
-      endpoint, file, progress, reader, folder.deadLetters(.webhook, endpoint.name), figures: figures,
-      skipping: skipping)
+      endpoint, file, progress, reader, folder.deadLetters(.webhook, endpoint.name), figures: old?.figures,
+      skipping: old?.skipped(since: since, done))
   }
 }

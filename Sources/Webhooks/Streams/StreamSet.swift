@@ -78,7 +78,7 @@ final class StreamSet {
   private func make(
     _ endpoint: StreamEndpoint, _ folder: ProgressFolder, _ newest: UInt64, _ old: OutStream?
   ) throws(JournalError) -> OutStream {
-    let (file, progress) = try folder.open(.stream, endpoint.name, newest)
+    let (file, progress, _) = try folder.open(.stream, endpoint.name, newest)
     let tail = try folder.tail(from: progress.cursor.group)
     let deadLetters = folder.deadLetters(.stream, endpoint.name)
     log(.info, "stream", ["stream": endpoint.name, "url": "\(endpoint.url)", "enabled": "\(progress.isEnabled)"])
