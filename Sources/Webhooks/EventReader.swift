@@ -43,6 +43,8 @@ final class EventReader {
   private let ahead: JournalTail
   /// For skipped events.
   private let behind: JournalTail
+  /// For an event's content.
+  private let lastGroup: LastGroup
   /// Events of the group that was read last.
   private var found: ArraySlice<(channel: Channel, event: FoundEvent)> = []
   /// Of channels behind the cursor.
@@ -59,11 +61,13 @@ final class EventReader {
   /// Begins at `cursor`. Both tails are of one journal and used only here. It reads `turnBytes` in a turn, or a group
   /// more, ahead of the cursor, and as many behind it.
   init(
-    _ filter: EventFilter, ahead: JournalTail, behind: JournalTail, cursor: JournalPosition, turnBytes: Int = scanBytes
+    _ filter: EventFilter, ahead: JournalTail, behind: JournalTail, cursor: JournalPosition,
+    lastGroup: LastGroup = LastGroup(), turnBytes: Int = scanBytes
   ) {
     self.filter = filter
     self.ahead = ahead
     self.behind = behind
+    self.lastGroup = lastGroup
     self.turnBytes = turnBytes
     ahead.seek(to: cursor.group)
     beginTurn()
@@ -205,7 +209,7 @@ final class EventReader {
 
   /// The content of an event; nil where the journal does not have it any more.
   func publication(of event: FoundEvent) throws(JournalError) -> Publication? {
-    let found = try unsafe behind.withGroup(at: event.group) { payload in
+    let found = try unsafe lastGroup.withGroup(at: event.group, of: behind) { payload in
       unsafe StoredEvents.event(in: payload, at: Int(event.position.record))
     }
     return found ?? nil

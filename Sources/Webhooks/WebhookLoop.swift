@@ -40,6 +40,7 @@ public final class WebhookLoop: EventLoopDelegate {
   let allowed: URLRule
   var definitions: [String: WebhookDefinition] = [:]
   let streams: StreamSet
+  private let lastGroup = LastGroup()
 
   /// A connection with its webhook and what it waits for.
   struct Link {
@@ -363,7 +364,8 @@ public final class WebhookLoop: EventLoopDelegate {
     let first = progress.cursor.group
     let reader = EventReader(
       endpoint.filter, ahead: try JournalTail(directory: directory, limits: limits, next: first),
-      behind: try JournalTail(directory: directory, limits: limits, next: first), cursor: progress.cursor)
+      behind: try JournalTail(directory: directory, limits: limits, next: first), cursor: progress.cursor,
+      lastGroup: lastGroup)
     log(
       .info, "webhook",
       ["webhook": endpoint.name, "url": "\(endpoint.url)", "enabled": "\(progress.isEnabled)"])
