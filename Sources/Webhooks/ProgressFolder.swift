@@ -60,12 +60,12 @@ final class ProgressFolder {
   }
 
   /// The progress of the webhook or stream of this name; a new one begins behind group `newest`. Carries out `request`,
-  /// or one that an operator has left, and gives it.
+  /// or else one that an operator has left, and gives it.
   func open(
     _ kind: DeliveryKind, _ name: String, _ newest: UInt64, _ request: WebhookRequest? = nil
   ) throws(JournalError) -> (file: ProgressFile, progress: DeliveryProgress, done: WebhookRequest?) {
     let (file, requestName) = (kind.stem(name) + ProgressFile.suffix, WebhookRequest.file(name))
-    let left = readRequest(requestName)
+    let left = request == nil ? readRequest(requestName) : nil
     let request = request ?? left.flatMap { WebhookRequest($0) }
     var extent = ProgressFile.Extent(
       recovered: source.recovered, newest: newest, isFirst: !opened.contains(file), hasLost: source.hasLost)

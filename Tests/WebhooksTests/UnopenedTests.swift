@@ -51,6 +51,22 @@ import Testing
     #expect(scene.takeEvents() == ["1"])
   }
 
+  @Test("A request that an operator has left waits for the next settings where one over HTTP is carried out")
+  func leftRequest() throws {
+    let deliveries = Deliveries(webhooks: [try webhook("orders")])
+    let scene = try LoopScene(deliveries)
+    defer { scene.remove() }
+    try scene.publish()
+    #expect(scene.takeEvents() == ["1"])
+    let id = try #require(scene.ids["1"])
+    #expect(try StoredDelivery.leave("replay \(id)", for: "orders", journal: scene.directory))
+    #expect(state(scene.ask(.enable("orders"))) == .on)
+    #expect(scene.takeEvents() == [] && scene.files(of: "orders").contains("orders.request"))
+    scene.control.replace(deliveries)
+    scene.turn()
+    #expect(scene.takeEvents() == ["1"] && !scene.files(of: "orders").contains("orders.request"))
+  }
+
   private func put(_ name: String) throws -> WebhookQuestion {
     .put(
       try WebhookDefinition(
