@@ -59,9 +59,8 @@ final class Webhook {
   var idle: [ConnectionID] = []
   var addresses: [SocketAddress] = []
   var addressOrder = AddressOrder()
-  /// Until when the addresses are used (uptime, ns); the running look-up, by its number.
+  /// Until when the addresses are used (uptime, ns).
   var addressesUntil = Int64.min
-  var lookup: UInt64?
   let peer: TLSPeer?
   /// When it is due next (uptime, ns).
   var nextStep = Int64.min

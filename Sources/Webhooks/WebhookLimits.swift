@@ -87,6 +87,9 @@ extension WebhookLoop {
   static let idleTime: Int64 = 30_000_000_000
   /// How long addresses of a name are used, in nanoseconds: the system's resolver gives no lifetime.
   static let addressTime: Int64 = 30_000_000_000
+  /// Open look-ups of one webhook: of the host of its URL, and of one that it had before. Past them a further host is
+  /// looked up when one has ended.
+  static let openLookups = 2
   /// Steps that one webhook takes in a turn.
   static let stepsPerTurn = 256
 }

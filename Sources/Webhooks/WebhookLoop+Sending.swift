@@ -83,12 +83,15 @@ extension WebhookLoop {
 
   // MARK: Names
 
+  /// Asks, unless that is under way, or has to wait.
   private func lookUp(_ webhook: Webhook, _ now: Moment) {
-    guard webhook.lookup == nil else { return }
-    lookups += 1
-    webhook.lookup = lookups
-    let (host, port) = (webhook.endpoint.url.host, webhook.endpoint.url.port)
-    if !names.ask(.init(client: 0, attempt: lookups, host: host, port: port)) {
+    let lookup = Lookup(webhook.endpoint)
+    let open = lookups.values.filter { $0.webhook == lookup.webhook }
+    guard !open.contains(lookup), open.count < Self.openLookups else { return }
+    lastLookup += 1
+    if names.ask(.init(client: 0, attempt: lastLookup, host: lookup.host, port: lookup.port)) {
+      lookups[lastLookup] = lookup
+    } else {
       resolved(webhook, [], "too many names are being looked up", now)
     }
   }
@@ -100,7 +103,13 @@ extension WebhookLoop {
         streams.take(answer, now)
         continue
       }
-      guard let webhook = webhooks.first(where: { $0.lookup == answer.question.attempt }) else { continue }
+      guard let lookup = lookups.removeValue(forKey: answer.question.attempt),
+        let webhook = webhooks.first(where: { $0.endpoint.name == lookup.webhook })
+      else { continue }
+      guard lookup == Lookup(webhook.endpoint) else {
+        if webhook.attempts.contains(where: { $0.connection == .none }) { lookUp(webhook, now) }
+        continue
+      }
       switch answer.result {
       case .failure(let error): resolved(webhook, [], error.text, now)
       case .success(let addresses): resolved(webhook, addresses, "", now)
@@ -109,7 +118,6 @@ extension WebhookLoop {
   }
 
   private func resolved(_ webhook: Webhook, _ addresses: [SocketAddress], _ reason: String, _ now: Moment) {
-    webhook.lookup = nil
     webhook.addresses = addresses
     webhook.addressesUntil = addresses.isEmpty ? .min : now.uptime + Self.addressTime
     for attempt in webhook.attempts where attempt.connection == .none {

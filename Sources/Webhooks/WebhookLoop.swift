@@ -20,11 +20,13 @@ public final class WebhookLoop: EventLoopDelegate {
   let userAgent: String
   /// Uniform, 0 ≤ unit < 1.
   let chance: () -> Double
-  let names: NameResolver
+  var names: NameResolver
   var webhooks: [Webhook] = []
   /// The state of each connection.
   var links: [ConnectionID: Link] = [:]
-  var lookups: UInt64 = 0
+  /// Open look-ups by their numbers, also for webhooks that were set anew or deleted meanwhile.
+  var lookups: [UInt64: Lookup] = [:]
+  var lastLookup: UInt64 = 0
   private(set) var durable: UInt64?
   private var wanted: Deliveries?
   /// What is served, and of that the webhooks that could not be opened.
@@ -56,6 +58,15 @@ public final class WebhookLoop: EventLoopDelegate {
     var isUnfinished = false
   }
 
+  /// Whose host is looked up.
+  struct Lookup: Equatable {
+    let webhook: String
+    let host: String
+    let port: UInt16
+
+    init(_ endpoint: WebhookEndpoint) { (webhook, host, port) = (endpoint.name, endpoint.url.host, endpoint.url.port) }
+  }
+
   /// `userAgent`: the value of that field. `chance`: uniform, 0 ≤ unit < 1, for the times of retries.
   package init(
     _ loop: EventLoop, _ deliveries: Deliveries, _ source: WebhookSource, _ positions: PositionSource?,
@@ -72,7 +83,7 @@ public final class WebhookLoop: EventLoopDelegate {
     self.chance = chance
     // A thread for each, and for those that were replaced meanwhile: a server of names that does not answer delays its
     // own endpoint alone.
-    let names = 2 * (WebhookEndpoint.maximumCount + StreamEndpoint.maximumCount)
+    let names = Self.openLookups * (WebhookEndpoint.maximumCount + StreamEndpoint.maximumCount)
     self.names = NameResolver(capacity: names, threads: names, waking: loop.waker)
     streams = StreamSet(
       loop, source, log, userAgent: userAgent, names: self.names,

@@ -260,6 +260,14 @@ final class LoopScene {
 
   private var inboxes: [String] = []
 
+  /// Open look-ups of webhooks' names.
+  var openLookups: Int { webhooks.lookups.count }
+
+  /// From now on webhooks' names are looked up by `lookUp`, on threads.
+  func lookUp(_ lookUp: @escaping @Sendable (NameResolver.Question) -> [SocketAddress]) {
+    webhooks.names = NameResolver(capacity: 40, threads: 40, waking: loop.waker) { .success(lookUp($0)) }
+  }
+
   /// Gives the present webhook the addresses of its name, and keeps them.
   func resolve(_ addresses: [SocketAddress]) {
     for webhook in webhooks.webhooks { (webhook.addresses, webhook.addressesUntil) = (addresses, .max) }
