@@ -146,6 +146,10 @@ final class ProgressFile {
 
   // MARK: Lines
 
+  private typealias Change = (
+    cursor: JournalPosition, isEnabled: Bool, lanes: [(Channel, DeliveryProgress.Lane?)]
+  )
+
   private static func line(
     _ cursor: JournalPosition, _ isEnabled: Bool, _ lanes: [(Channel, DeliveryProgress.Lane?)]
   ) -> String {
@@ -171,7 +175,8 @@ final class ProgressFile {
   /// Nil where the first two lines are invalid.
   static func parse(_ text: String) -> (epoch: String, progress: DeliveryProgress)? {
     var epoch: String?
-    var progress: DeliveryProgress?
+    var newest: Change?
+    var lanes: [Channel: DeliveryProgress.Lane] = [:]
     for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
       guard let space = line.firstIndex(of: " ") else { break }
       let content = line[line.index(after: space)...]
@@ -180,33 +185,35 @@ final class ProgressFile {
         guard content.hasPrefix(header + " ") else { return nil }
         epoch = String(content.dropFirst(header.count + 1))
       } else {
-        guard apply(content, to: &progress) else { break }
+        guard let change = change(content) else { break }
+        for (channel, lane) in change.lanes { lanes[channel] = lane }
+        newest = change
       }
     }
-    guard let epoch, let progress, EventID.isEpoch(epoch) else { return nil }
-    return (epoch, progress)
+    guard let epoch, let newest, EventID.isEpoch(epoch) else { return nil }
+    return (epoch, DeliveryProgress(cursor: newest.cursor, lanes: Array(lanes.values), isEnabled: newest.isEnabled))
   }
 
-  /// Applies a line's changes; false where it is invalid.
-  private static func apply(_ line: Substring, to progress: inout DeliveryProgress?) -> Bool {
+  /// What a line changes; nil where it is invalid.
+  private static func change(_ line: Substring) -> Change? {
     var words = line.split(separator: " ")[...]
-    guard let cursor = position(&words), let state = words.popFirst() else { return false }
-    var lanes = Dictionary((progress?.lanes ?? []).map { ($0.channel, $0) }) { $1 }
+    guard let cursor = position(&words), let state = words.popFirst() else { return nil }
+    var lanes: [(Channel, DeliveryProgress.Lane?)] = []
     while let word = words.popFirst() {
-      guard let channel = Channel(String(word.dropFirst())) else { return false }
+      guard let channel = Channel(String(word.dropFirst())) else { return nil }
       guard word.hasPrefix("+") else {
-        lanes[channel] = nil
+        lanes.append((channel, nil))
         continue
       }
       guard let position = position(&words), let failures = words.popFirst().flatMap({ Int($0) }),
         let first = words.popFirst()
-      else { return false }
-      lanes[channel] = .init(
+      else { return nil }
+      let lane = DeliveryProgress.Lane(
         channel: channel, position: position, failures: failures,
         firstTry: Int64(first).map { Timestamp(milliseconds: $0) })
+      lanes.append((channel, lane))
     }
-    progress = DeliveryProgress(cursor: cursor, lanes: Array(lanes.values), isEnabled: state == "on")
-    return true
+    return (cursor, state == "on", lanes)
   }
 
   private static func position(_ words: inout ArraySlice<Substring>) -> JournalPosition? {

@@ -66,6 +66,27 @@ import Testing
     }
   }
 
+  @Test("Of many changes of many channels the newest of each counts")
+  func manyChanges() throws {
+    let disk = SimulatedDisk()
+    let opened = try open(disk)
+    var random = SplitMix64(seed: 1)
+    var lanes: [Channel: DeliveryProgress.Lane] = [:]
+    for number in 0..<DeliveryQueue.maximumLanes {
+      let new = lane("L\(number)", 10)
+      lanes[new.channel] = new
+    }
+    try opened.file.rewrite(DeliveryProgress(cursor: start.cursor, lanes: Array(lanes.values)))
+    for group in 11..<3000 as Range<UInt64> {
+      let new = lane("L\(Int.random(in: 0..<DeliveryQueue.maximumLanes, using: &random))", group)
+      lanes[new.channel] = lanes[new.channel] == nil || group % 2 == 0 ? new : nil
+      #expect(
+        try opened.file.append(cursor: new.position, isEnabled: true, [(new.channel, lanes[new.channel])]))
+    }
+    let read = try #require(ProgressFile.parse(String(decoding: try disk.read("orders"), as: UTF8.self)))
+    #expect(isSame(read.progress, DeliveryProgress(cursor: lane("L", 2999).position, lanes: Array(lanes.values))))
+  }
+
   @Test("After a power cut it continues from what was stored last, or before it, and never from nothing")
   func powerCuts() throws {
     for seed in 0..<200 as Range<UInt64> {
