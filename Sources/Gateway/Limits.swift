@@ -157,7 +157,8 @@ public struct Limits: Sendable {
   static let streamCommentSeconds = 12.0
   /// Seconds after which a client is asked to reopen its stream: at random between these.
   static let streamRetrySeconds = 1.0..<5.0
-  /// Seconds for the peer to answer a close frame, and to take the last bytes. Past it: aborted.
+  /// Seconds for the peer to answer a close frame, to take the last bytes of a session, and to close its side. Past it:
+  /// aborted.
   public var closingSeconds = 3.0
 
   // MARK: What waits to be sent

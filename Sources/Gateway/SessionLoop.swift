@@ -232,7 +232,7 @@ struct SessionLoop: ~Copyable {
     switch sessions[slot].phase {
     case .free, .closing: break
     case .open: close(slot, .goingAway)
-    case .http: if sessions[slot].exchange?.mayBeDismissed == true { loop.close(sessions[slot].connection) }
+    case .http: if let exchange = sessions[slot].exchange, exchange.mayBeDismissed { http.end(exchange) }
     case .admitting: loop.abort(sessions[slot].connection)
     }
   }

@@ -9,16 +9,15 @@ extension EventLoop {
   /// Closes in order: sends pending output, close_notify with TLS, and FIN, waits for the peer's FIN, then closes;
   /// further input is discarded. Later sends do nothing. `closed` comes when all is done.
   ///
-  /// It takes at most `closeMilliseconds`, or until the time given to `setTimer` after this call; then the connection
-  /// is aborted. `timerFired` is not called any more.
+  /// It takes at most `closeMilliseconds`, or until the time given to `setTimer` after this call, and from when all is
+  /// sent at most `closeMilliseconds`; then the connection is aborted. `timerFired` is not called any more.
   public func close(_ id: ConnectionID) {
     guard let connection = unsafe slab.live(id) else { return }
     switch unsafe connection.pointee.state {
     case .open:
       unsafe connection.pointee.state = .closing
       unsafe connection.pointee.flags.remove(.isReadingPaused)
-      let end = now.uptimeNanoseconds + Int64(limits.closeMilliseconds) * 1_000_000
-      wheel.set(id.slot, at: end, in: slab)
+      wheel.set(id.slot, at: closingEnd, in: slab)
       unsafe watch(id, connection)
       unsafe markDirty(id.slot, connection)
     case .connecting: unsafe doom(id, connection, .closedByUs)
@@ -33,6 +32,9 @@ extension EventLoop {
     unsafe doom(id, connection, .closedByUs, reset: reset)
   }
 
+  /// Until when a closing that begins now may take (uptime, ns).
+  private var closingEnd: Int64 { now.uptimeNanoseconds + Int64(limits.closeMilliseconds) * 1_000_000 }
+
   /// All is sent: sends FIN, and waits for the peer's, unless that has come.
   func finishSending(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) {
     if unsafe connection.pointee.flags.contains(.isTLS), unsafe !hasSaidGoodbye(id, connection) { return }
@@ -43,6 +45,7 @@ extension EventLoop {
       return
     }
     unsafe connection.pointee.state = .lingering
+    wheel.set(id.slot, noLaterThan: closingEnd, in: slab)
     unsafe watch(id, connection)
   }
 

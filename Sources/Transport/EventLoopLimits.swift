@@ -96,7 +96,8 @@ public struct EventLoopLimits: Sendable, Hashable {
   /// ends.
   public var tlsUnsentBytes = 64 * 1024
 
-  /// How long `close` may take, from the call to the peer's own close, before the connection is aborted.
+  /// How long `close` may take, from the call to the peer's own close, before the connection is aborted. Where the
+  /// owner gives the sending a time of its own: how long the peer's close may take after it.
   public var closeMilliseconds = 5000
 
   /// How long all listeners pause after the process or system ran out of descriptors or memory.

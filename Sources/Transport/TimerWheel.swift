@@ -52,6 +52,12 @@ struct TimerWheel {
     link(slot, in: slab)
   }
 
+  /// Moves the timer of `slot` forward; one that is earlier stays. Precondition: it is set.
+  mutating func set(_ slot: UInt32, noLaterThan uptimeNanoseconds: Int64, in slab: borrowing ConnectionSlab) {
+    let deadline = unsafe slab.pointer(slot).pointee.timer.deadline
+    if tick(notBefore: uptimeNanoseconds) < deadline { set(slot, at: uptimeNanoseconds, in: slab) }
+  }
+
   /// Takes the slot out of the wheel, before it is freed.
   mutating func forget(_ slot: UInt32, in slab: borrowing ConnectionSlab) {
     unsafe slab.pointer(slot).pointee.timer.deadline = 0

@@ -200,7 +200,8 @@ struct ServeOptions: Sendable {
       "an HTTP connection may wait for its next request", past: "closed"),
     Setting(
       "close-time", \.closingSeconds, .number(seconds), "SECONDS",
-      "for a client to answer a close frame and to read what is unsent; at most 4 when the hub ends", past: "aborted"),
+      "for a client to answer a close frame and to read what its session has unsent; at most 4 when the hub ends",
+      past: "aborted"),
   ]
 
   private static let limits: [Setting<Limits>] = [

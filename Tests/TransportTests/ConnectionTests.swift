@@ -240,6 +240,33 @@ import Testing
     #expect(pair.atServer.timers.isEmpty)
   }
 
+  @Test func `a peer may have longer for what is unsent, and then no longer than others to end its side`() throws {
+    let clock = HandClock()
+    let pair = try Pair(clock: clock)
+    let (client, server) = try pair.connect()
+    let closing = Int64(pair.server.limits.closeMilliseconds)
+    pair.client.pauseReading(client)
+    pair.atServer.send([UInt8](repeating: 7, count: 20_000_000), to: server)
+    pair.server.close(server)
+    pair.server.setTimer(server, at: pair.server.now.uptimeNanoseconds + 100 * closing * 1_000_000)
+    pair.turn(times: 20)
+    try #require(pair.server.isBlocked(server))
+    clock.advance(milliseconds: 50 * closing)
+    pair.turn(times: 2)
+    #expect(pair.atServer.closed[server] == nil)
+    pair.client.resumeReading(client)
+    for _ in 0..<20_000 where pair.server.isBlocked(server) {
+      pair.client.runTurn(timeoutMilliseconds: 0)
+      pair.server.runTurn(timeoutMilliseconds: 0)
+    }
+    pair.client.pauseReading(client)
+    pair.turn(times: 2)
+    #expect(pair.atServer.closed[server] == nil, "it has all, and does not end its side")
+    clock.advance(milliseconds: closing + 80)
+    pair.turn(times: 2)
+    #expect(pair.atServer.closed[server] == .closedByUs)
+  }
+
   @Test func `callbacks may close anything, the current connection and its neighbours included`() throws {
     let pair = try Pair()
     var pairs: [(atClient: ConnectionID, atServer: ConnectionID)] = []

@@ -246,13 +246,14 @@ struct HTTPService {
 
   private func send(_ exchange: Exchange, _ budget: inout TurnBudget, _ write: (inout ByteBuffer) -> Void) {
     exchange.answeredBytes += loop.send(to: exchange.connection, write)
-    switch exchange.state {
-    case .reading, .stalled, .waiting, .sending, .admitting: extend(exchange)
-    case .over:
-      loop.close(exchange.connection)
-      loop.setTimer(exchange.connection, at: now + nanoseconds(limits.closingSeconds))
-    }
+    if case .over = exchange.state { end(exchange) } else { extend(exchange) }
     if case .sending = exchange.state { budget.stall(exchange) }
+  }
+
+  /// Closes a connection behind its last answer, for which the peer has as long as where the connection is kept.
+  func end(_ exchange: Exchange) {
+    loop.close(exchange.connection)
+    loop.setTimer(exchange.connection, at: nextDeadline)
   }
 
   // MARK: Time
