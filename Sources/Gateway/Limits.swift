@@ -20,7 +20,8 @@ public struct Limits: Sendable {
   /// Bytes of an unwanted HTTP request body, or of one without a credential: else 20,000 strangers could make the hub
   /// keep 256 KiB of each. Past it: 413.
   public var unwantedBodyBytes = 4 * 1024
-  /// Seconds for a connection to send a complete request. Past it: closed.
+  /// Seconds for a request to become complete: the first of a connection from its beginning, others from their first
+  /// byte. Past it: closed.
   public var handshakeSeconds = 10.0
   /// Seconds that an idle HTTP connection is kept for the next request. Past it: closed. And seconds that a request
   /// waits for the hub. Past it: 503.

@@ -193,7 +193,7 @@ struct ServeOptions: Sendable {
       past: #"431 (`http_responses_total{status="431"}`)"#),
     Setting(
       "handshake-time", \.handshakeSeconds, .number(seconds), "SECONDS",
-      "for a new connection to send its request, its TLS handshake included",
+      "for a request, from its first byte; a new connection's from its beginning, TLS handshake included",
       past: "closed (`request_timeouts_total`)"),
     Setting(
       "keep-alive", \.keepAliveSeconds, .number(seconds), "SECONDS",

@@ -93,6 +93,8 @@ final class Exchange {
   var handled = 0
   var answeredBytes = 0
   private var hasAnswered = false
+  /// The time of the request that is read runs: a new connection's from the beginning, of others from their first byte.
+  private var isTimed = true
 
   init(_ connection: ConnectionID, from peer: HTTPPeer, deadline: Int64) {
     self.connection = connection
@@ -175,6 +177,14 @@ final class Exchange {
     return progress.isComplete ? request : nil
   }
 
+  /// A request is incomplete, which must become complete until `end` (uptime, ns), unless its time runs already: then
+  /// false.
+  func beginTime(until end: Int64) -> Bool {
+    guard !isTimed else { return false }
+    (isTimed, deadline) = (true, end)
+    return true
+  }
+
   /// Drops an incomplete request; false where an answer is due.
   func dropInput() -> Bool {
     switch state {
@@ -253,6 +263,7 @@ final class Exchange {
   }
 
   private func conclude(keepsConnection: Bool) {
+    isTimed = false
     state = keepsConnection ? .reading(.head(RequestParser())) : .over
   }
 

@@ -79,6 +79,9 @@ struct HTTPService {
         switch try Routes.read(exchange, context) {
         case .incomplete:
           if let request = exchange.reading { charge(request, &budget, &counters) }
+          if exchange.beginTime(until: now + nanoseconds(limits.handshakeSeconds)) {
+            loop.setTimer(exchange.connection, at: exchange.deadline)
+          }
           return .wait
         case .head(let request, let limits, let isHeldBack):
           charge(request, &budget, &counters)
