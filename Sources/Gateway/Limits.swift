@@ -156,6 +156,9 @@ public struct Limits: Sendable {
   /// Seconds between two comments on a stream of events, which show proxies and clients that it is alive: the protocol
   /// promises one each 15 s (protocol/events.md).
   static let streamCommentSeconds = 12.0
+  /// Milliseconds for which a stream's client may acknowledge nothing, or read nothing while its buffers are full: the
+  /// time after which a silent session over a WebSocket ends by default. Past it the stream ends.
+  static let streamSilenceMilliseconds: Int32 = 75_000
   /// Seconds after which a client is asked to reopen its stream: at random between these.
   static let streamRetrySeconds = 1.0..<5.0
   /// Seconds for the peer to answer a close frame, to take the last bytes of a session, and to close its side. Past it:

@@ -32,6 +32,18 @@ extension EventLoop {
     unsafe doom(id, connection, .closedByUs, reset: reset)
   }
 
+  /// Lets the kernel end the connection where the peer acknowledges nothing of what was sent for so long, or has no
+  /// room for it (TCP_USER_TIMEOUT, tcp(7)): `closed` comes with ETIMEDOUT. Without it the kernel tries for a quarter
+  /// of an hour, or for ever. A simulated network has no such time.
+  public func abortIfUnread(_ id: ConnectionID, afterMilliseconds milliseconds: Int32) {
+    guard let connection = unsafe slab.live(id) else { return }
+    do throws(SystemError) {
+      try unsafe sockets.abortIfUnread(connection.pointee.descriptor, afterMilliseconds: milliseconds)
+    } catch {
+      unsafe doom(id, connection, .failed(errno: error.errno))
+    }
+  }
+
   /// Until when a closing that begins now may take (uptime, ns).
   private var closingEnd: Int64 { now.uptimeNanoseconds + Int64(limits.closeMilliseconds) * 1_000_000 }
 

@@ -182,6 +182,12 @@ struct SocketCalls {
     }
   }
 
+  /// See `EventLoop.abortIfUnread`.
+  func abortIfUnread(_ socket: Int32, afterMilliseconds milliseconds: Int32) throws(SystemError) {
+    if isSimulated { return }
+    try Self.set(socket, Int32(IPPROTO_TCP), TCP_USER_TIMEOUT, milliseconds)
+  }
+
   /// Sends FIN, and keeps the other direction. False when the peer is gone already.
   func finish(_ socket: Int32) -> Bool {
     if isSimulated, let network { return network.finish(socket) }

@@ -1,12 +1,13 @@
 // Streams of events on a loop whose clock a test moves: comments, slow readers, a channel that gets another owner.
+import Glibc
 import HubBytes
 import HubGeo
 import HubMessages
-import HubTransport
 import Testing
 
 @testable import HubCore
 @testable import HubGateway
+@testable import HubTransport
 
 @Suite struct StreamTimeTests {
   private func hub(_ change: (inout ServerConfiguration) -> Void = { _ in }) throws -> HandDrivenHub {
@@ -58,6 +59,21 @@ import Testing
     stream.abort()
     try hub.turn { hub.openSlots.isEmpty }
     #expect(hub.counters.sessionsByCarrier == [0, 0])
+  }
+
+  @Test("the kernel ends a stream whose client has gone without a word, as soon as a silent session ends")
+  func gone() throws {
+    let hub = try hub()
+    let stream = try open(hub, "driver:d1")
+    let slot = try #require(hub.openSlots.first)
+    guard let connection = hub.loop.slab.live(hub.sessions.sessions.pointee.sessions[slot].connection) else {
+      Issue.record("it has no connection")
+      return
+    }
+    var (milliseconds, length) = (Int32(0), socklen_t(MemoryLayout<Int32>.size))
+    getsockopt(connection.pointee.descriptor, Int32(IPPROTO_TCP), TCP_USER_TIMEOUT, &milliseconds, &length)
+    #expect(milliseconds == 75_000 && Double(milliseconds) == 2500 * ServerConfiguration().heartbeatInterval)
+    withExtendedLifetime(stream) {}
   }
 
   @Test("what its client sends is not looked at, and more than a head of it ends the stream")

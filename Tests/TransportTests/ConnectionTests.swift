@@ -267,6 +267,16 @@ import Testing
     #expect(pair.atServer.closed[server] == .closedByUs)
   }
 
+  @Test func `a peer that leaves everything unread is given up by the kernel, where the loop was told when`() throws {
+    let pair = try Pair()
+    let (client, server) = try pair.connect()
+    pair.client.pauseReading(client)
+    pair.server.abortIfUnread(server, afterMilliseconds: 50)
+    pair.atServer.send([UInt8](repeating: 7, count: 20_000_000), to: server)
+    pair.turn(until: { pair.atServer.closed[server] != nil })
+    #expect(pair.atServer.closed[server] == .failed(errno: ETIMEDOUT))
+  }
+
   @Test func `callbacks may close anything, the current connection and its neighbours included`() throws {
     let pair = try Pair()
     var pairs: [(atClient: ConnectionID, atServer: ConnectionID)] = []
