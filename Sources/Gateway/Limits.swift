@@ -264,6 +264,10 @@ public struct Limits: Sendable {
     precondition(sessionBurst >= 1 && sessionRate >= 0)
   }
 
+  /// Bytes that are kept behind a request whose answer is due: those of the largest request. Past it the socket is not
+  /// read until the answer, or the upgrade, is there.
+  var pipelinedBytes: Int { requestHeadBytes + requestBodyBytes }
+
   /// Bytes of an answer that fits an outbox with its head.
   var largestAnswer: Int { min(answerBytes, outboxBytesPerSession) - 1024 }
 

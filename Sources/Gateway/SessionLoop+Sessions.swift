@@ -21,6 +21,7 @@ extension SessionLoop {
   mutating func admit(_ slot: Int, _ sampling: Connected.Sampling) {
     guard let exchange = sessions[slot].exchange, let upgrade = exchange.upgrade else { return }
     open(upgrade, exchange, sampling)
+    budget.readAgain(sessions[slot])
     reconcileInput(slot)
   }
 
@@ -228,8 +229,8 @@ extension SessionLoop {
         unsafe held.bytes.withMutableBytes {
           unsafe receivedFrames(slot, UnsafeMutableRawBufferPointer(rebasing: $0[held.done...]), of: held)
         }
-        budget.readAgain(sessions[slot])
       }
+      budget.readAgain(sessions[slot])
       reconcileInput(slot)
       fanOut.flushIfLarge()
     }
@@ -246,11 +247,7 @@ extension SessionLoop {
   private mutating func refuseInput(_ slot: Int) {
     counters.count(.incompleteBytes)
     if let exchange = sessions[slot].exchange {
-      if http.dropInput(exchange) {
-        refuse(.tooManyIncomplete(limits), to: nil, exchange)
-      } else {
-        loop.abort(exchange.connection)  // an answer is due, and it keeps sending
-      }
+      if http.dropInput(exchange) { refuse(.tooManyIncomplete(limits), to: nil, exchange) }
     } else {
       close(slot, .tryAgainLater)
       // In mid-message nothing more can be parsed: the transport discards further input.

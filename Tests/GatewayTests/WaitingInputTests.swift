@@ -103,4 +103,63 @@ import Testing
     let texts = peer.messages.compactMap { $0.firstMatch(of: /"text":"(\w+)"/)?.1 }
     #expect(texts == ["before", "first", "second", "third"])
   }
+
+  @Test("behind a request whose answer is due no more is kept than a limit, however much is sent, and all is answered")
+  func pipelined() throws {
+    let hub = try HandDrivenHub(clock: HandClock(), idleLoops: 1) {
+      $0.allowsDevelopmentCredentials = true
+      $0.limits.metricsSeconds = 3
+    }
+    // It waits for the loop that is idle.
+    let connection = try HandDrivenRequest(hub, "/metrics?role=ops&id=o1")
+    func turn() {
+      for _ in 0..<20 {
+        hub.loop.runTurn(timeoutMilliseconds: 0)
+        connection.ownTurn()
+      }
+    }
+    turn()
+    let request = "GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: \(String(repeating: "x", count: 7000))\r\n\r\n"
+    connection.send(String(repeating: request, count: 200))
+    turn()
+    let limits = Limits()
+    let kept = hub.sessions.sessions.pointee.shared.admissions.incomplete
+    #expect(connection.bytes.isEmpty && !connection.isClosed)
+    #expect(kept <= limits.pipelinedBytes + limits.loop.readBufferBytes, "\(kept)")
+    for _ in 0..<32 {
+      hub.clock.advance(milliseconds: 100)
+      hub.loop.runTurn(timeoutMilliseconds: 0)
+    }
+    try hub.turn {
+      connection.ownTurn()
+      return connection.text.ranges(of: "\r\n\r\nok\n").count == 200
+    }
+    #expect(hub.sessions.sessions.pointee.shared.admissions.incomplete == 0)
+  }
+
+  @Test("a session that begins behind other requests is not read while its input waits for its rate")
+  func upgraded() throws {
+    let hub = try HandDrivenHub(clock: HandClock()) {
+      $0.allowsDevelopmentCredentials = true
+      $0.limits.sessionRate = 1
+      $0.limits.sessionBurst = 5
+    }
+    let connection = try HandDrivenRequest(hub, "/healthz")
+    let other = String(repeating: "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", count: 20)
+    let upgrade =
+      "GET /v1/ws?role=rider&id=r1 HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+      + "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+    let pings = (0..<100).flatMap { _ in HandDrivenPeer.frame(HandDrivenPeer.ping("")) }
+    connection.send(Array((other + upgrade).utf8) + pings)
+    try hub.turn {
+      connection.ownTurn()
+      return hub.counters.ratePauses == 1
+    }
+    let slot = try #require(hub.openSlots.first)
+    var kept: Int { hub.sessions.sessions.pointee.sessions[slot].keptBytes }
+    let before = kept
+    connection.send(pings)
+    for _ in 0..<8 { hub.loop.runTurn(timeoutMilliseconds: 0) }
+    #expect(before > 0 && kept == before)
+  }
 }

@@ -133,6 +133,15 @@ final class Exchange {
     }
   }
 
+  /// Whether the socket may be read, with so many bytes behind a request whose answer is due.
+  func mayRead(atMost limit: Int) -> Bool {
+    switch state {
+    case .reading, .over: true
+    case .waiting, .admitting: input.count < limit
+    case .stalled, .sending: false
+    }
+  }
+
   /// The upgrade that the hub was asked about.
   var upgrade: Upgrade? { if case .admitting(_, let upgrade) = state { upgrade } else { nil } }
 

@@ -49,16 +49,10 @@ struct HTTPService {
       compression: settings.configuration.compression ? compression() : nil)
   }
 
-  /// Takes bytes; false, ending the connection, at the limit, which only a peer reaches that sends while an answer is
-  /// due.
-  func take(_ bytes: UnsafeRawBufferPointer, _ exchange: Exchange) -> Bool {
-    let room = limits.requestHeadBytes + limits.loop.readBufferBytes + limits.requestBodyBytes
-    guard exchange.input.count + bytes.count <= room else {
-      loop.abort(exchange.connection)
-      return false
-    }
+  /// Takes bytes, and reads no more behind them for now where an answer is due and they are many.
+  func take(_ bytes: UnsafeRawBufferPointer, _ exchange: Exchange) {
     unsafe exchange.input.append(bytes)
-    return true
+    if !exchange.mayRead(atMost: limits.pipelinedBytes) { loop.pauseReading(exchange.connection) }
   }
 
   /// Handles the next complete request.
@@ -105,10 +99,12 @@ struct HTTPService {
     }
   }
 
-  /// Drops an incomplete request; false where an answer is due.
+  /// Drops an incomplete request; false where an answer is due: then the connection of whoever keeps sending ends.
   func dropInput(_ exchange: Exchange) -> Bool {
     chargeUnfinished(exchange)
-    return exchange.dropInput()
+    let isDropped = exchange.dropInput()
+    if !isDropped { loop.abort(exchange.connection) }
+    return isDropped
   }
 
   /// Charges the body that a request has had so far, which gets no further: a complete one is charged for all of it.

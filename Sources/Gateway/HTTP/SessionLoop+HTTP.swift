@@ -16,7 +16,9 @@ extension SessionLoop {
 
   /// Bytes of an HTTP connection, or of a driver's that waits for its upgrade.
   mutating func receivedHTTP(_ slot: Int, _ bytes: UnsafeRawBufferPointer) {
-    if let exchange = sessions[slot].exchange, unsafe http.take(bytes, exchange) { advance(exchange) }
+    guard let exchange = sessions[slot].exchange else { return }
+    unsafe http.take(bytes, exchange)
+    advance(exchange)
   }
 
   /// Handles complete requests until an answer is awaited, or others have their turn.
@@ -64,6 +66,7 @@ extension SessionLoop {
   mutating func finish(_ outcome: Result<Outcome, Refusal>, to request: HTTPRequest, _ exchange: Exchange) {
     apply(outcome, to: request, exchange)
     advance(exchange)
+    budget.readAgain(sessions[exchange.slot])
     reconcileInput(exchange.slot)
   }
 
@@ -93,12 +96,11 @@ extension SessionLoop {
     sessions[exchange.slot].answered()
   }
 
-  /// Continues in a later turn. The socket is read again only where nothing is left to wait for.
+  /// Continues in a later turn.
   mutating func resume(_ exchange: Exchange) {
     http.resume(exchange, &budget)
     sessions[exchange.slot].answered()
     advance(exchange)
-    if !exchange.isStalled { loop.resumeReading(exchange.connection) }
   }
 
   mutating func checkRequestDeadline(_ slot: Int) {

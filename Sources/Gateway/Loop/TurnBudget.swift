@@ -18,6 +18,7 @@ struct TurnBudget {
   private let requestsPerPoll: Int
   private let resumedPerTurn: Int
   private let unansweredSubscriptions: Int
+  private let pipelinedBytes: Int
   /// For sessions whose token has no rate.
   let usualRate: Pacing.Rate
   /// The next one first, each once.
@@ -28,6 +29,7 @@ struct TurnBudget {
     self.loop = loop
     self.admissions = admissions
     unansweredSubscriptions = limits.unansweredSubscriptions
+    pipelinedBytes = limits.pipelinedBytes
     usualRate = Pacing.Rate(limits)
     workPerPoll = limits.unitsPerPoll * WorkUnits.bytes
     requestsPerPoll = limits.requestsPerPoll
@@ -173,6 +175,6 @@ struct TurnBudget {
 
   /// Reads from a session's socket again, unless something else prevents it: most flooding clients have more.
   func readAgain(_ session: borrowing Session) {
-    if session.mayRead { loop.resumeReading(session.connection) }
+    if session.mayRead(atMost: pipelinedBytes) { loop.resumeReading(session.connection) }
   }
 }

@@ -50,8 +50,11 @@ extension Session {
     return open.pacing.takeHeld()
   }
 
-  /// Whether the socket may be read again.
-  var mayRead: Bool { phase != .open || !open.pacing.isHolding && !open.pacing.isPaused }
+  /// Whether the socket may be read again. `limit`: of the bytes behind a request whose answer is due.
+  func mayRead(atMost limit: Int) -> Bool {
+    if phase == .open { return !open.pacing.isHolding && !open.pacing.isPaused }
+    return exchange?.mayRead(atMost: limit) ?? true
+  }
 
   // MARK: Charging
 

@@ -26,9 +26,11 @@ final class HandDrivenRequest: EventLoopDelegate {
     ownTurn()
   }
 
-  func send(_ text: String) {
+  func send(_ text: String) { send(Array(text.utf8)) }
+
+  func send(_ bytes: [UInt8]) {
     let start = loop.arena.count
-    loop.arena.append(utf8: text)
+    loop.arena.append(bytes)
     loop.send(start..<loop.arena.count, to: id)
     ownTurn()
   }
