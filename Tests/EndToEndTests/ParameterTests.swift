@@ -38,6 +38,8 @@ extension EndToEnd.Parameters {
     #expect(begun.status == 400 && begun.errorMessage?.contains("no parameter driver here") == true)
     let upgrade = try hub.request(UpgradeRequest("/v1/ws?role=rider&id=r1&tme=apple").text)
     #expect(upgrade.status == 400 && upgrade.errorMessage?.contains("only time, access_token, role, id") == true)
+    let time = try hub.request(UpgradeRequest("/v1/ws?role=rider&id=r1&time=apple%").text)
+    #expect(time.status == 400 && time.errorMessage == "time is not well encoded")
     for target in ["/healthz?x=1", "/readyz?x=1&x=2", "/metrics?x=1"] { #expect(try hub.get(target).status == 200) }
   }
 

@@ -92,6 +92,17 @@ import Testing
     #expect(try refusal("GET \(path)")?.status == .notFound)
   }
 
+  @Test(
+    "a time that is not well encoded is refused like one that is unknown",
+    arguments: ["/v1/trips", "/v1/drivers/d", "/v1/gtfs-realtime/vehicle-positions"])
+  func times(path: String) throws {
+    for (time, message) in [("rfc3339%", "not well encoded"), ("%FF", "not well encoded"), ("unix", "must be")] {
+      let refusal = try #require(try refusal("GET \(path)?time=\(time)&role=ops&id=o"))
+      #expect(refusal.status == .badRequest && refusal.code == .badMessage && refusal.message.contains(message))
+    }
+    #expect(try refusal("GET \(path)?time=rfc%33339&role=ops&id=o") == nil)
+  }
+
   @Test("the admin port has what is for operators, and nothing else")
   func adminPort() throws {
     for path in ["/healthz", "/readyz", "/metrics"] { #expect(try refusal("GET \(path)", byAdminPort: true) == nil) }

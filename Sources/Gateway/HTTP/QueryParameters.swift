@@ -5,15 +5,13 @@ import HubHTTP
 import HubMessages
 
 extension TimeFormat {
-  static let queryHelp = "time must be unix_ms, apple or rfc3339"
-
-  /// The URL's `time` option; the default where it is absent, nil where it is unknown.
-  init?(queryValue: String?) {
-    switch queryValue {
+  /// The URL's `time` option; the default where it is absent.
+  init(_ query: Query) throws(Refusal) {
+    switch try query.parameter("time") {
     case nil, "unix_ms": self = .unixMilliseconds
     case "apple": self = .apple
     case "rfc3339": self = .rfc3339
-    default: return nil
+    default: throw Refusal(.badMessage, "time must be unix_ms, apple or rfc3339")
     }
   }
 }

@@ -221,10 +221,7 @@ enum Routes {
   private static func admit(_ call: HTTPCall, _ action: HTTPRoute.Action) throws(Refusal) -> Credential {
     let caller = try call.caller()
     if call.request.isOfPhone { return caller }
-    guard let time = TimeFormat(queryValue: call.query.text("time")) else {
-      throw Refusal(.badMessage, TimeFormat.queryHelp)
-    }
-    call.request.time = time
+    call.request.time = try TimeFormat(call.query)
     if let fault = call.query.fault(knowing: action.parameters, repeatableFrom: action.firstRepeatable) {
       throw Refusal(.badMessage, "\(fault)")
     }

@@ -39,10 +39,8 @@ enum TokenEndpoints {
   /// For whoever has a refresh token: it is the credential.
   static func refresh(_ call: HTTPCall) throws(Refusal) -> Outcome {
     let signer = try call.context.requireSigner()
-    guard let time = TimeFormat(queryValue: call.query.text("time")) else {
-      throw Refusal(.badMessage, TimeFormat.queryHelp)
-    }
-    call.request.time = time
+    call.request.time = try TimeFormat(call.query)
+    if let fault = call.query.fault(knowing: HTTPRoute.commonParameters) { throw Refusal(.badMessage, "\(fault)") }
     // Apps send it, which may be newer than the hub.
     let members = try call.object(atMost: call.context.limits.unwantedBodyBytes, of: nil)
     guard let text = members["refreshToken"]?.string else { throw Refusal(.badMessage, "give refreshToken, a text") }

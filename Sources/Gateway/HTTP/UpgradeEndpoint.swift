@@ -26,9 +26,7 @@ enum UpgradeEndpoint {
 
   private static func read(_ call: HTTPCall) throws(Refusal) -> Upgrade {
     var handshake = try handshake(call)
-    guard let time = TimeFormat(queryValue: call.query.text("time")) else {
-      throw Refusal(.badMessage, TimeFormat.queryHelp)
-    }
+    let time = try TimeFormat(call.query)
     let isBinary = handshake.subprotocol == Int(Subprotocol.binary.rawValue)
     // Its messages are short, with little redundancy.
     if isBinary { handshake.declineCompression() }

@@ -108,9 +108,7 @@ enum VehicleFeedEndpoint {
     if let fault = call.query.fault(knowing: parameters) { throw Refusal(.badMessage, "\(fault)") }
     let feeds = call.context.settings.vehicleFeeds
     let now = call.context.now
-    guard TimeFormat(queryValue: call.query.text("time")) != nil else {
-      throw Refusal(.badMessage, TimeFormat.queryHelp)
-    }
+    _ = try TimeFormat(call.query)
     if let type = try call.query.word("vehicleType") {
       let caller = try call.caller()
       guard caller.opensVehicleFeed else {
