@@ -85,7 +85,7 @@ public struct Limits: Sendable {
   /// The kernel's queue of connections that are not accepted yet.
   public var acceptBacklog: Int32 = 4096
   /// Vehicles of a GTFS-realtime feed, some 70 bytes each. Past it: 413.
-  static let vehiclesPerFeed = 50_000
+  public var vehiclesPerFeed = 50_000
   /// Drivers that a loop writes into a feed in one turn. The rest follows in the next turn.
   public var vehiclesPerTurn = 500
   /// Feeds of one vehicle type that an identity has under way; its questions to the journal count with them. Past it:
@@ -255,7 +255,7 @@ public struct Limits: Sendable {
     precondition(tileQuestions >= 1 && tileQuestionsPerAddress >= 1 && tileBytes >= 0)
     precondition(historyQuestions >= 1 && trackFixes >= 1 && historyTrips >= 1 && historyAnswerBytes >= 0)
     precondition(fencesPerPage >= 1 && tripsPerPage >= 1 && driversPerPage >= 1)
-    precondition(vehiclesPerTurn >= 1)
+    precondition(vehiclesPerTurn >= 1 && vehiclesPerFeed >= 1)
     precondition(requestHeadBytes <= loop.readBufferBytes && resumedPerTurn >= 1)
     precondition(rateWarningSeconds < rateCloseSeconds)
     precondition(inflateRatio >= 1 && inflateFreeBytes >= 0)

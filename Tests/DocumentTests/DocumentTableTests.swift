@@ -107,7 +107,7 @@ import Testing
       ["\(limits.hub.revocations)", "revoked names", table(.revocations)],
       ["\(HubLimits.sharesPerTrip)", "links that share one trip at once", "429"],
       ["\(limits.channelsPerStream)", "channels of one event stream", refused],
-      ["\(Limits.vehiclesPerFeed)", "vehicles of a GTFS-realtime feed", "413"],
+      ["\(limits.vehiclesPerFeed)", "vehicles of a GTFS-realtime feed", "413"],
       [
         "\(Limits.typedVehicleFeedsPerIdentity)",
         "such feeds of one vehicle type, and tracks, that one identity has under way",

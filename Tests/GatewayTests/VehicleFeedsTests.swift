@@ -9,14 +9,14 @@ import Testing
   private func at(_ seconds: Double) -> Int64 { Int64(seconds * 1e9) }
 
   @Test("a feed is good for 5 s, and for 10 s while a newer one is being made: never one of an hour before")
-  func age() {
+  func age() throws {
     let feeds = VehicleFeeds()
-    #expect(feeds.body(at: at(1)) == nil)
-    feeds.keep([1], now: at(100))
-    #expect(feeds.body(at: at(104.9)) == [1] && feeds.body(at: at(105)) == nil)
+    #expect(try feeds.body(at: at(1)) == nil)
+    feeds.keep(.success([1]), now: at(100))
+    #expect(try feeds.body(at: at(104.9)) == [1] && feeds.body(at: at(105)) == nil)
     let newer = VehicleFeed(feeds, nil, Moment(uptime: at(105), timestamp: Timestamp(milliseconds: 0)))
     #expect(feeds.isBeingMade)
-    #expect(feeds.body(at: at(109.9)) == [1] && feeds.body(at: at(110)) == nil && feeds.body(at: at(3700)) == nil)
+    #expect(try feeds.body(at: at(109.9)) == [1] && feeds.body(at: at(110)) == nil && feeds.body(at: at(3700)) == nil)
     withExtendedLifetime(newer) {}
   }
 
@@ -42,6 +42,34 @@ import Testing
     }
     #expect(turns >= 60 / 5)
     #expect(feed.status == "200" && feed.rawBody.count > 60 * 40)
+  }
+
+  @Test("a feed that would have too many vehicles is refused for as long as one is good, and not begun anew meanwhile")
+  func tooMany() throws {
+    let hub = try HandDrivenHub(clock: HandClock()) {
+      $0.isVehicleFeedPublic = true
+      $0.limits.vehiclesPerTurn = 5
+      $0.limits.vehiclesPerFeed = 40
+    }
+    try hub.addDrivers(60)
+    /// The turns that an answer takes: one for each page, and a few.
+    func turns() throws -> Int {
+      let feed = try HandDrivenRequest(hub, "/v1/gtfs-realtime/vehicle-positions")
+      var turns = 0
+      try hub.turn {
+        turns += 1
+        feed.ownTurn()
+        return feed.isComplete
+      }
+      #expect(feed.status == "413" && feed.text.contains("at most 40 vehicles"))
+      return turns
+    }
+    #expect(try turns() > 9)
+    #expect(try turns() < 9)
+    hub.clock.advance(milliseconds: 4900)
+    #expect(try turns() < 9)
+    hub.clock.advance(milliseconds: 100)
+    #expect(try turns() > 9)
   }
 
   @Test("where whoever asked has gone, who asks next goes on where it ended: strangers who reset hold up no feed")

@@ -12,20 +12,20 @@ import HubMessages
 
 /// A loop's newest feed, and the one after it.
 final class VehicleFeeds {
-  private var newest: (body: [UInt8], made: Int64)?
+  private var newest: (feed: Result<[UInt8], Refusal>, made: Int64)?
   fileprivate(set) var isBeingMade = false
   /// The beginning of the next one, where whoever asked for it has gone.
   fileprivate var abandoned: FeedDraft?
 
   /// What is shown at `now` (uptime, ns), unless it is too old; while a newer one is being made, one of up to twice
-  /// that age will do.
-  func body(at now: Int64) -> [UInt8]? {
+  /// that age will do. Throws where that one could not be made.
+  func body(at now: Int64) throws(Refusal) -> [UInt8]? {
     let age = nanoseconds(Limits.vehicleFeedSeconds) * (isBeingMade ? 2 : 1)
     guard let newest, now - newest.made < age else { return nil }
-    return newest.body
+    return try newest.feed.get()
   }
 
-  func keep(_ body: [UInt8], now: Int64) { newest = (body, now) }
+  func keep(_ feed: Result<[UInt8], Refusal>, now: Int64) { newest = (feed, now) }
 
   /// What is there of the next one: nothing, or the pages that others have asked for and not waited for.
   fileprivate func takeDraft(_ now: Moment) -> FeedDraft {
@@ -76,24 +76,30 @@ final class VehicleFeed {
 
   fileprivate var cursor: String? { draft.cursor }
 
-  fileprivate func append(_ page: DriverList) throws(Refusal) {
+  fileprivate func append(_ page: DriverList, atMost limit: Int) throws(Refusal) {
     for report in page.drivers where type == nil || report.vehicleType == type {
       VehiclePositions.write(report, into: &draft.buffer)
       draft.count += 1
     }
     draft.cursor = page.cursor
-    guard draft.count <= Limits.vehiclesPerFeed else {
-      isOver = true
-      throw Refusal(.tooLarge, "a feed has at most \(Limits.vehiclesPerFeed) vehicles")
+    guard draft.count <= limit else {
+      let refusal = Refusal(.tooLarge, "a feed has at most \(limit) vehicles")
+      end(.failure(refusal))
+      throw refusal
     }
   }
 
-  /// The complete feed, which later requests get, too.
+  /// The complete feed.
   fileprivate func finish() -> [UInt8] {
-    isOver = true
     let body = draft.buffer.array()
-    if type == nil { feeds.keep(body, now: draft.begun) }
+    end(.success(body))
     return body
+  }
+
+  /// Later requests get the same.
+  private func end(_ feed: Result<[UInt8], Refusal>) {
+    isOver = true
+    if type == nil { feeds.keep(feed, now: draft.begun) }
   }
 }
 
@@ -117,7 +123,7 @@ enum VehicleFeedEndpoint {
       let reservation = try reserve(for: caller, call.context.settings.shared.admissions)
       return ask(VehicleFeed(feeds, type, now, reservation), call.request, call.context)
     }
-    if let body = feeds.body(at: now.uptime) { return .respond(response(body, isShared: true)) }
+    if let body = try feeds.body(at: now.uptime) { return .respond(response(body, isShared: true)) }
     guard !feeds.isBeingMade else {
       throw Refusal(.rateLimited, "the feed is being made", status: .serviceUnavailable, retryAfter: 1)
     }
@@ -143,7 +149,7 @@ enum VehicleFeedEndpoint {
   static func answer(
     _ page: DriverList, _ feed: VehicleFeed, _ request: HTTPRequest, _ context: HTTPContext
   ) throws(Refusal) -> Outcome {
-    try feed.append(page)
+    try feed.append(page, atMost: context.limits.vehiclesPerFeed)
     guard feed.cursor == nil else { return ask(feed, request, context) }
     return .respond(response(feed.finish(), isShared: feed.type == nil))
   }
