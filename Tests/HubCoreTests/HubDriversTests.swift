@@ -197,6 +197,31 @@ import Testing
     #expect(bench.hub.shownCounters().driversOnline == 1)
   }
 
+  @Test("a fix that comes in the same turn as its session's end came by the session: 60 s later the driver is offline")
+  func lastFix() {
+    let bench = HubBench(sampling: SamplingRules())
+    bench.turn(bench.subscribe(bench.driver("d")))
+    let session = bench.connect("d")
+    bench.turn(.driverStatus(session, bench.freshMessage(), DriverStatusReport(status: .background)))
+    bench.turn(bench.fix(session), .driverDisconnected(session))
+    #expect(!bench.hub.drivers[0].isReachable)
+    #expect(bench.tick(seconds: 59).notifications.isEmpty)
+    #expect(bench.tick(seconds: 3).notifications.map(\.kind) == [.driverOffline])
+  }
+
+  @Test("a driver that comes back again and again without a fix is offline in the end")
+  func withoutFixes() {
+    let bench = HubBench(sampling: SamplingRules())
+    bench.turn(bench.subscribe(bench.driver("d")))
+    bench.turn(bench.fix(bench.connect("d")))
+    var kinds: [Notification.Kind] = []
+    for _ in 0..<8 {
+      kinds += bench.tick(seconds: 50).notifications.map(\.kind)
+      _ = bench.connect("d")
+    }
+    #expect(kinds == [.driverOffline])
+  }
+
   @Test("a trip is told only of the driver that serves it, whoever has named it before")
   func presenceOfOthers() {
     let bench = HubBench()

@@ -89,6 +89,21 @@ extension DurableBench {
     #expect(bench.turn([.knownFixes(ticket: next[0].ticket, [])]).isEmpty)
   }
 
+  @Test("A pong covers no fix that waits for the journal's answer, and those before it")
+  func pong() throws {
+    let bench = try DurableBench(lookingUp: [])
+    bench.connect()
+    let base = bench.clock
+    bench.turn([bench.fix(base)])
+    bench.store()
+    bench.turn([bench.batch([base - 3000, base - 2000])])
+    bench.store()
+    #expect(bench.storedThrough() == base - 3001)
+    bench.turn([try bench.answer(try #require(bench.lookups().first))])
+    bench.store()
+    #expect(bench.storedThrough() == base)
+  }
+
   @Test("What memory knows is not looked up: the newest times of a driver, but for those that it had to forget")
   func memory() throws {
     let bench = try DurableBench(lookingUp: [])

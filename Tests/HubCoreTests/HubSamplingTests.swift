@@ -135,6 +135,18 @@ private final class Road {
     #expect(road.reasons == [.watched])
   }
 
+  @Test("another driver that follows it makes it send more often at once, as anybody does")
+  func otherDriver() {
+    let road = Road()
+    let other = road.bench.connect("other", slot: 7)
+    road.turn(
+      .subscribe(
+        SubscribeInput(
+          session: other, actor: Actor(role: .driver, id: id("other")), messageID: message("other"),
+          request: Subscribe(channel: road.bench.driver("d")), grant: .granted)))
+    #expect(road.reasons == [.watched])
+  }
+
   @Test("a driver without a session is sent nothing")
   func noSession() {
     let bench = HubBench(sampling: SamplingRules())

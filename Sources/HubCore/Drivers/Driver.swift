@@ -157,7 +157,7 @@ struct Driver {
 
   mutating func disconnect(at uptime: Int64) {
     session = nil
-    disconnected = uptime
+    disconnected = max(uptime, lastFix + 1)  // a fix of the same turn came before, by the session
   }
 
   // MARK: How often it sends
@@ -206,7 +206,9 @@ struct Driver {
   mutating func beginAdvice(isWatched: Bool, at uptime: Int64, _ rules: SamplingRules) -> SamplingReason {
     if isStale { sampling = SamplingPolicy() }
     let reason = sampling.begin(status, isWatched: isWatched, rules: rules)
-    noteAdvice(reason, at: uptime, rules)
+    let isRepeated = samplingInterval == Float(rules.interval(reason)) && samplingAdvised > lastFix
+    // One that only comes back, and sends no fix, must not stay online by that.
+    if isStale || !isRepeated { noteAdvice(reason, at: uptime, rules) }
     return reason
   }
 

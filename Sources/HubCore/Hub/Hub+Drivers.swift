@@ -82,7 +82,7 @@ extension Hub {
   /// Answers a driver's ping with the time up to which its fixes are stored.
   mutating func answer(_ session: SessionRef, _ messageID: MessageID, _ ping: Ping, of id: Identifier?) {
     let storedThrough = (id.map { drivers.find($0) } ?? drivers.driver(of: session)).flatMap { driver in
-      storage.isOn ? drivers.storedThrough(storage.storedThrough, of: driver) : drivers[driver].tracker.newest
+      storage.isOn ? lookups.limit(storage.storedThrough, &drivers, driver) : drivers[driver].tracker.newest
     }
     reply(
       .pong(Pong(replyTo: messageID, ping: ping, serverTime: now.timestamp, storedThrough: storedThrough)), to: session)

@@ -42,7 +42,7 @@ extension Hub {
         isParty: access == .party, isOver: isOver, at: now.timestamp, &storage, counting: &counters))
     if missed == nil, storage.hasRoom { carryOut(offers.repeated(to: input, drivers, trips)) }
     // The subscriber may make the driver send more often.
-    if !isDriver, let driver = trips.driver(on: request.channel, among: drivers) {
+    if let driver = trips.driver(on: request.channel, among: drivers), drivers[driver].session != session {
       adviseSampling(driver, trip: lastTrip(of: driver))
     }
   }
