@@ -266,9 +266,8 @@ export class Marker {
 
   at(t) {
     locate(this.#state, t, this.snap);
-    const { latitude, longitude, heading, age } = spot;
-    const predicted = !this.snap && age > 0 && drives(this.#state);
-    return { latitude, longitude, ...(heading >= 0 && { heading }), age, predicted };
+    const { heading, ...place } = spot, predicted = !this.snap && spot.age > 0 && drives(this.#state);
+    return { ...place, ...(heading >= 0 && { heading }), predicted };
   }
 }
 
@@ -334,15 +333,15 @@ const costOf = ({ locations, polygon, route }, bytes) => 1 + Math.floor(Math.max
 
 /** Which fixes to send (protocol/drivers.md, "sampling"). */
 function samplingGate() {
-  let last;
+  let last = {};
   return (fix, advice) => {
-    const elapsed = advice && last && last.tripId === fix.tripId ? (fix.timestamp - last.timestamp) / 1000 : -1;
-    if (elapsed >= 0) {
+    const passed = advice && last.tripId === fix.tripId ? (fix.timestamp - last.timestamp) / 1000 : -1;
+    if (passed >= 0) {
       setScale(last.latitude);
       const meters = Math.hypot(shortWay(fix.longitude - last.longitude) * scale.east,
         (fix.latitude - last.latitude) * scale.north);
       const silence = meters < advice.minDistance ? Math.max(30, 2 * advice.interval) : advice.interval;
-      if (elapsed < silence * onTime) return false;
+      if (passed < silence * onTime) return false;
     }
     last = fix;
     return true;
@@ -372,12 +371,12 @@ export function claimsOf(token) {
 /** Of state a slow reader gets the newest. */
 async function* iterate(feed) {
   const waiting = new Map(), events = [];
-  let number = 0, wake;
+  let last = 0, wake;
   const off = feed.on('any', (data, type) => {
-    const isState = type === 'position' || type === 'eta', key = isState ? type + data.driverId : ++number;
-    waiting.delete(key);
-    waiting.set(key, { type, data });
-    if (!isState && events.push(key) > bufferedEvents) {
+    const isState = type === 'position' || type === 'eta', id = isState ? type + data.driverId : ++last;
+    waiting.delete(id);
+    waiting.set(id, { type, data });
+    if (!isState && events.push(id) > bufferedEvents) {
       waiting.delete(events.shift());
       waiting.set(events[0], { type: 'lost' });
     }
@@ -385,9 +384,9 @@ async function* iterate(feed) {
   });
   try {
     while (waiting.size || feed.state.is !== 'ended') {
-      for (const [key, event] of waiting) {
-        waiting.delete(key);
-        if (key === events[0]) events.shift();
+      for (const [id, event] of waiting) {
+        waiting.delete(id);
+        if (id === events[0]) events.shift();
         yield event;
       }
       if (feed.state.is !== 'ended') await new Promise(resolve => { wake = resolve; });
@@ -490,7 +489,7 @@ export class Hub {
   }
 
   async #attempt() {
-    const c = this.#c = { pings: [], notBefore: 0, sentThrough: -Infinity };
+    const c = this.#c = { pings: [], sentThrough: -Infinity };
     const { token, codec } = this.#options;
     this.#become('connecting');
     this.#alarms.set('connect', connectMs, () => this.#giveUp('timeout'));
@@ -650,8 +649,7 @@ export class Hub {
   /** The hub's clock is at least where it was at sending. */
   #setClock(timestamp) {
     const now = this.#options.now(), offset = timestamp - now;
-    if (!this.#clock) this.#clock = { offsets: [offset, offset], since: now };
-    const { offsets, since } = this.#clock;
+    const { offsets, since } = this.#clock ??= { offsets: [offset, offset], since: now };
     if (Math.abs(now - since) > clockWindowMs) this.#clock = { offsets: [offset, offsets[0]], since: now };
     else offsets[0] = Math.max(offset, offsets[0]);
   }
@@ -690,8 +688,9 @@ export class Hub {
     this.#need = 'connect';
     if (greeting.sampling) this.#events.emit('sampling', this.#sampling = greeting.sampling);
     this.#unsubscribes = [];
-    for (const channel of this.#channels.values()) Object.assign(channel, { due: 0, asked: undefined });
-    for (const entry of this.#queue.values()) Object.assign(entry, { isSent: false, due: 0 });
+    for (const target of [...this.#channels.values(), ...this.#queue.values()]) {
+      Object.assign(target, { isSent: false, asked: undefined, due: 0 });
+    }
     this.#batch(() => true);
     this.#alarms.clear('connect');
     // Who came together must not ping together.
@@ -730,9 +729,9 @@ export class Hub {
   }
 
   #listen(c) {
-    const patience = () => c.heard + silentIntervals * c.interval - this.#alarms.now();
-    this.#alarms.set('silence', patience(), late => {
-      if (patience() > 0) this.#listen(c);
+    const wait = () => c.heard + silentIntervals * c.interval - this.#alarms.now();
+    this.#alarms.set('silence', wait(), late => {
+      if (wait() > 0) this.#listen(c);
       else if (late > lateMs) this.#woken();
       else this.#giveUp('silent');
     });
@@ -799,13 +798,14 @@ export class Hub {
 
   #flushQueue(c) {
     const now = this.#alarms.now();
-    if (c.notBefore > now) return c.notBefore - now;
     let unconfirmed = 0, next = Infinity;
     for (const [number, entry] of this.#queue) {
       const { type, payload } = entry;
       const isFix = type === 'location_update';
-      if (entry.due > now) next = Math.min(next, entry.due);
-      else if (!entry.isSent) {
+      if (entry.due > now) {
+        next = Math.min(next, entry.due);
+        if (/^(loc|trip_s)/.test(type)) break;   // in order
+      } else if (!entry.isSent) {
         // In binary its number will do: only errors answer fixes.
         const wait = this.#post(c, this.#message(type, payload, isFix && c.isBinary() ? `${number}` : entry.id));
         if (wait) return wait;
@@ -841,9 +841,8 @@ export class Hub {
   }
 
   #drop(number) {
-    const entry = this.#take(number), { type, payload } = entry;
-    if (type.startsWith('location')) this.#dropped += payload.locations?.length ?? 1;
-    return entry;
+    const { type, payload } = this.#take(number);
+    if (type.startsWith('location')) return this.#dropped += payload.locations?.length ?? 1;
   }
 
   #dropFix() {
@@ -903,16 +902,13 @@ export class Hub {
     const error = new HubError(code, message, retryAfter, details);
     const channel = replyTo && [...this.#channels.values()].find(({ asked }) => asked === replyTo);
     const number = this.#find(replyTo), target = channel ?? this.#queue.get(number);
-    const retry = retryOf(code), time = this.#alarms.now() + Math.min((retryAfter ?? 1) * 1000, longestRetryAfterMs);
+    const retry = retryOf(code), due = this.#alarms.now() + Math.min((retryAfter ?? 1) * 1000, longestRetryAfterMs);
     if (target && (retry === 'later' || retry === 'once' && !target.isRepeated)) {
       target.isRepeated ||= retry === 'once';
-      target.isSent = false;
-      if (channel) Object.assign(channel, { asked: undefined, due: time });
-      else if (/^(loc|trip_s)/.test(target.type)) c.notBefore = Math.max(c.notBefore, time);   // in order
-      else target.due = time;
+      Object.assign(target, { isSent: false, asked: undefined, due });
       return;
     }
-    if (channel) this.#end(channel, code);
+    this.#end(channel, code);
     const { reject = e => this.#events.emit('error', e) } = this.#take(number) ?? {};
     reject(error);
   }
@@ -920,20 +916,20 @@ export class Hub {
   #pong(c, { replyTo, storedThrough }) {
     const index = c.pings.findIndex(({ id }) => id === replyTo);
     if (index < 0) return;
-    const { through } = c.pings.splice(0, index + 1)[index], now = this.#alarms.now();
+    const { through } = c.pings.splice(0, index + 1).at(-1), now = this.#alarms.now();
     for (const [number, { type, isSent, payload }] of this.#queue) {
       const isStored = isSent && number <= through && payload.timestamp <= storedThrough;
       if (isStored && type === 'location_update') this.#take(number);
     }
     // What an earlier ping did not confirm had no room.
-    if (c.answered && now - c.answered.time < storedMs) return;
-    if (c.answered) this.#batch((number, { isSent }) => isSent && number <= c.answered.through);
+    if (now - c.answered?.time < storedMs) return;
+    this.#batch((number, { isSent }) => isSent && number <= c.answered?.through);
     c.answered = { through, time: now };
   }
 
   /** A rider pays for long answers (protocol/rates.md). */
   #charge(c, bytes, before = 0) {
-    const cost = total => Math.max(0, Math.floor((total * 1.25 - 16_384) / 4096));
+    const cost = total => Math.max(0, Math.floor(total * 1.25 / 4096) - 4);
     if (c.greeting.role === 'rider') c.budget.charge(cost(before + bytes) - cost(before));
     c.charged = before + bytes;
   }
@@ -1089,8 +1085,8 @@ export class Hub {
     return answer;
   }
   async #query(kind, question) {
-    const { replyTo, ...result } = await this.#request('query', { kind, ...question });
-    return this.#asOfNow(result);
+    const { replyTo, ...answer } = await this.#request('query', { kind, ...question });
+    return this.#asOfNow(answer);
   }
   async nearby(question) { return (await this.#query('nearby', question)).drivers; }
   within(question) { return this.#query('within', question); }
