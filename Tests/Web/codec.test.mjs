@@ -136,7 +136,8 @@ test('fixes, moves, questions and subscriptions are written as the examples have
   assert.deepEqual(await written(hub => hub.fleet().close()), example('unsubscribe'));
 });
 
-test('a session in binary writes what it says in binary, a fix by its number and the trip "as before"', async () => {
+/** A driver that speaks binary. */
+async function inBinary() {
   const world = byHand({ codec: 'binary', dev: { role: 'driver', id: 'driver-12' } });
   world.hub.connect();
   for (let n = 0; n < 100 && !world.sockets.length; n++) await world.clock.pass(0);
@@ -146,6 +147,37 @@ test('a session in binary writes what it says in binary, a fix by its number and
   socket.protocol = socket.protocols[0];
   await socket.hear(bytes(vectors.find(({ message }) => message?.type === 'connected').hex));
   assert.equal(world.hub.state.is, 'live');
+  return world;
+}
+
+test('in binary null is absent, as in JSON', () => {
+  const write = (type, payload) => writeBinary({ type, payload, timestamp: 1_763_680_000_000, messageId: '7' });
+  const place = { latitude: 48, longitude: 11 }, move = { tripId: 'T1', status: 'accepted', timestamp: 5 };
+  for (const [type, payload, ...names] of [
+    ['trip_status', move, 'location', 'expectedStatus', 'pickup', 'route', 'offer'],
+    ['trip_status', { ...move, offer: { limit: 3 } }, 'driverId'],
+    ['trip_change', { tripId: 'T1', dropoff: place }, 'pickup'],
+    ['driver_status', { status: 'available' }, 'vehicleType', 'tags'], ['subscribe', { channel: 'trip:T1' }, 'viewId'],
+    ['location_update', { ...place, timestamp: 5 }, 'accuracy', 'heading', 'altitude', 'source', 'batteryLevel'],
+    ['query', { kind: 'nearby', ...place }, 'radius', 'limit', 'tags'],
+  ]) {
+    const absent = Object.fromEntries(names.map(name => [name, null]));
+    assert.deepEqual(write(type, { ...payload, ...absent }), write(type, payload), type);
+  }
+});
+
+test('in binary a number that has no form there is refused, and stops nothing', async () => {
+  const { hub, socket } = await inBinary();
+  for (const limit of [Infinity, -Infinity, NaN]) {
+    await assert.rejects(hub.nearby({ latitude: 48, longitude: 11, limit }), { code: 'bad_message', retry: 'never' });
+  }
+  hub.status('available');
+  assert.equal(socket.sent.length, 1);
+  assert.equal(hub.backlog.messages, 1);
+});
+
+test('a session in binary writes what it says in binary, a fix by its number and the trip "as before"', async () => {
+  const world = await inBinary(), { socket } = world;
   assert.deepEqual(world.hub.sampling, { interval: 4, minDistance: 10 });
   const fix = { latitude: 48.1372, longitude: 11.5749, timestamp: world.clock.now() - 4000 };
   world.hub.send(fix, { trip: 'trip-7' });

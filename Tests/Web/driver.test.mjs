@@ -198,6 +198,16 @@ test('a fix that is refused is reported by `error`, and is not sent again', asyn
   assert.deepEqual([world.errors[0].code, hub.backlog.messages], ['implausible_location', 0]);
 });
 
+test('what cannot be written is refused, and stops nothing', async () => {
+  const { hub, socket } = await driving(), latitude = 48n;
+  const refused = assert.rejects(hub.move('T1', 'arrived_pickup', { location: { latitude, longitude: 11 } }),
+    { name: 'HubError', code: 'bad_message', retry: 'never' });
+  hub.status('available');
+  await refused;
+  assert.deepEqual(socket.sent.map(({ type }) => type), ['driver_status']);
+  assert.equal(hub.backlog.messages, 1);
+});
+
 test('while the hub asks for patience with a move all wait, so that the order is kept', async () => {
   const { hub, socket, fix, clock } = await driving();
   hub.move('T1', 'accepted').catch(() => {});

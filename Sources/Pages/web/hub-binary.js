@@ -367,6 +367,7 @@ class Output {
   }
   f64(value) { this.bytes.push(...new Uint8Array(Float64Array.of(value).buffer)); }
   varint(value) {
+    if (!Number.isFinite(value)) throw new RangeError(`${value} has no form in binary`);
     for (; value > 127; value = Math.floor(value / 128)) this.u8(value % 128 + 128);
     this.u8(value);
   }
@@ -461,15 +462,15 @@ class Output {
     for (const { member, type: inner } of layouts[type]) {
       if (member === '*') this.u8(flagsOf(type, value));
       else if (member === '.') this.write(inner, value);
-      else if (value[member] !== undefined) this.write(inner, value[member]);
+      else if (value[member] != null) this.write(inner, value[member]);
     }
   }
 }
 
-/** The flags of a layout for a value: which of its optional members are there. */
+/** The flags of a layout for a value: which of its optional members are there. Null is absent, as in JSON. */
 function flagsOf(type, value) {
   return layouts[type].reduce((flags, { member, type: inner, bit }) =>
-    flags | (member === '.' && layouts[inner] ? flagsOf(inner, value) : value[member] !== undefined ? bit : 0), 0);
+    flags | (member === '.' && layouts[inner] ? flagsOf(inner, value) : value[member] != null ? bit : 0), 0);
 }
 
 /** A client's message in binary; `tripBefore` is the trip that the last fix with one named on this connection. */

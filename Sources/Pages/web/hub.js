@@ -758,9 +758,14 @@ export class Hub {
     return { type, payload, timestamp: Math.round(this.#options.now()), messageId };
   }
 
-  /** Gives the ms to wait, by the rate. */
+  /** Gives the ms to wait, by the rate. What cannot be written is refused. */
   #post(c, message, isUrgent) {
-    const data = c.write(message);
+    let data;
+    try {
+      data = c.write(message);
+    } catch (error) {
+      return this.#refused(c, { code: 'bad_message', message: error.message, replyTo: message.messageId });
+    }
     const cost = costOf(message.payload, data.length), wait = c.budget.wait(cost);
     if (wait && !isUrgent) return wait;
     c.budget.charge(cost);
