@@ -39,14 +39,17 @@ test('fixes go out as often as the hub advises, and one that stands is still hea
 test('what is no fix is refused at once, and what a phone does not know is left out', async () => {
   const { hub, socket, clock } = await driving();
   for (const bad of [{ latitude: 91, longitude: 0 }, { latitude: 0 }, { latitude: NaN, longitude: 0 },
-    { latitude: 0, longitude: 0, timestamp: 'yesterday' }]) {
+    { latitude: 0, longitude: 0, timestamp: 'yesterday' }, { latitude: 0, longitude: 0, timestamp: Infinity }]) {
     assert.throws(() => hub.send(bad),
       error => error instanceof HubError && error.code === 'invalid_location' && error.retry === 'never');
   }
-  hub.send({ latitude: 1, longitude: 2, accuracy: null, heading: NaN, speed: -1, altitude: -3, batteryLevel: 0 });
+  hub.send({ latitude: 1, longitude: 2, accuracy: null, heading: NaN, speed: -1, altitude: -3, source: null,
+    headingAccuracy: Infinity, speedAccuracy: -Infinity, batteryLevel: 0 });
+  hub.send({ latitude: 1, longitude: 2, altitude: -Infinity, source: 'gps' });
   hub.send({ latitude: 1, longitude: 2, timestamp: new Date(clock.now() + 0.4) });
   assert.deepEqual(socket.of('location_update').map(({ payload }) => payload), [
     { latitude: 1, longitude: 2, timestamp: clock.now(), altitude: -3, batteryLevel: 0 },
+    { latitude: 1, longitude: 2, timestamp: clock.now(), source: 'gps' },
     { latitude: 1, longitude: 2, timestamp: clock.now() },
   ]);
 });

@@ -349,13 +349,15 @@ function samplingGate() {
 }
 
 function fixOf(fix, tripId, now) {
-  const { coords: phone = fix, timestamp = now } = fix, { latitude, longitude } = phone;
-  const result = { ...(tripId && { tripId }), latitude, longitude, timestamp: Math.round(+timestamp) };
-  for (const name of list('accuracy heading speed altitude source headingAccuracy speedAccuracy batteryLevel')) {
+  const { coords: phone = fix, timestamp = now } = fix, { latitude, longitude, source } = phone;
+  const result = {
+    ...(tripId && { tripId }), ...(source && { source }), latitude, longitude, timestamp: Math.round(+timestamp),
+  };
+  for (const name of list('accuracy heading speed altitude headingAccuracy speedAccuracy batteryLevel')) {
     const value = phone[name];
-    if (value === value && value != null && (!(value < 0) || name === 'altitude')) result[name] = value;
+    if (checks.number(value) && (value >= 0 || name === 'altitude')) result[name] = value;
   }
-  if (checks.place(result) && result.timestamp > 0) return result;
+  if (checks.place(result) && result.timestamp > 0 && result.timestamp < Infinity) return result;
   throw new HubError('invalid_location', 'no place, or no time');
 }
 
