@@ -223,24 +223,34 @@ test('while the hub asks for patience with a move all wait, so that the order is
   assert.deepEqual(socket.sent.map(({ type }) => type), ['trip_status', 'trip_status', 'location_update']);
 });
 
-test('a report that the hub cannot take now waits alone, and goes again over the next connection', async () => {
+test('a status that the hub cannot take now stays before a newer one, over breaks, too; all else goes', async () => {
   const { hub, socket, fix, clock, again } = await driving(), types = () => socket.sent.map(({ type }) => type);
+  const said = socket => socket.of('driver_status').map(({ payload }) => payload.status);
   hub.status('available').catch(() => {});
-  hub.status('busy').catch(() => {});
-  for (const [index, retryAfter] of [9, 5].entries()) {
-    await socket.say('error', { code: 'storage_full', message: 'no', retryAfter,
-      replyTo: socket.of('driver_status')[index].messageId });
-  }
+  hub.status('unavailable').catch(() => {});
+  await socket.say('error', { code: 'storage_full', message: 'no', retryAfter: 9,
+    replyTo: socket.last('driver_status').messageId });
   hub.send(fix(1));
-  await clock.pass(4999);
-  assert.deepEqual(types(), ['driver_status', 'driver_status', 'location_update']);
+  await clock.pass(8999);
+  assert.deepEqual(types(), ['driver_status', 'location_update']);
   await clock.pass(1);
-  assert.deepEqual(socket.last('driver_status').payload, socket.of('driver_status')[1].payload);
-  assert.equal(types().length, 4);
-  await clock.pass(3999);
-  assert.equal(types().length, 4);
+  assert.deepEqual(said(socket), ['available', 'available']);
   await socket.end(1006);
-  assert.equal((await again({ role: 'driver', limits: unlimited })).of('driver_status').length, 2);
+  const next = await again({ role: 'driver', limits: unlimited });
+  assert.deepEqual(said(next), ['available']);
+  await next.ack(next.last('driver_status'));
+  assert.deepEqual(said(next), ['available', 'unavailable']);
+});
+
+test('changes of one trip go one by one, beside those of another', async () => {
+  const { hub, socket } = await driving(), place = { latitude: 48, longitude: 11 };
+  for (const [trip, change] of [['T1', { pickup: place }], ['T1', { dropoff: place }], ['T2', { pickup: place }]]) {
+    hub.change(trip, change).catch(() => {});
+  }
+  const changes = () => socket.of('trip_change').map(({ payload }) => payload);
+  assert.deepEqual(changes(), [{ tripId: 'T1', pickup: place }, { tripId: 'T2', pickup: place }]);
+  await socket.ack(socket.of('trip_change')[0]);
+  assert.deepEqual(changes().slice(2), [{ tripId: 'T1', dropoff: place }]);
 });
 
 test('a move says its trip: as the ack has it, or as the hub is asked for it behind the ack', async () => {

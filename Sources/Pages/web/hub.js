@@ -804,11 +804,13 @@ export class Hub {
   }
 
   #flushQueue(c) {
-    const now = this.#alarms.now();
+    const now = this.#alarms.now(), kinds = new Set();
     let unconfirmed = 0, next = Infinity;
     for (const [number, entry] of this.#queue) {
       const { type, payload } = entry;
-      const isFix = type === 'location_update';
+      const isFix = type === 'location_update', kind = type + payload.tripId;
+      if (kinds.has(kind)) continue;
+      if (/^(dri|trip_c)/.test(type)) kinds.add(kind);   // one by one: none overtakes
       if (entry.due > now) {
         next = Math.min(next, entry.due);
         if (/^(loc|trip_s)/.test(type)) break;   // in order
