@@ -272,6 +272,27 @@ test('`close` is for good, in whatever state it comes', async () => {
   }
 });
 
+for (const when of ['connecting', 'waiting', 'live', 'sampling']) {
+  test(`\`close\` by a listener, at ${when}, is for good`, async () => {
+    const world = byHand(), { hub } = world, sampling = { interval: 4, minDistance: 10 };
+    let asked = 0;
+    globalThis.fetch = async () => {
+      asked++;
+      return { status: 503, headers: new Headers() };
+    };
+    hub.on('state', ({ is }) => is === when && hub.close());
+    hub.on('sampling', () => when === 'sampling' && hub.close());
+    hub.connect();
+    await settled();
+    if (when === 'waiting') await world.socket.end(1006);
+    else if (when !== 'connecting') await world.socket.greet({ sampling });
+    await world.clock.pass(3_600_000);
+    globalThis.fetch = noFetch;
+    assert.deepEqual([hub.state.is, hub.state.reason.cause, asked], ['closed', 'us', 0]);
+    assert.deepEqual([world.sockets.length, world.clock.count], [when === 'connecting' ? 0 : 1, 0]);
+  });
+}
+
 test('a hub that does not answer the closing handshake is not waited for longer than 2 s', async () => {
   const world = byHand();
   const socket = await world.live();

@@ -493,8 +493,8 @@ export class Hub {
   async #attempt() {
     const c = this.#c = { pings: [], sentThrough: -Infinity };
     const { token, codec } = this.#options;
-    this.#become('connecting');
     this.#alarms.set('connect', connectMs, () => this.#giveUp('timeout'));
+    this.#become('connecting');
     try {
       await (this.#loading ??= this.#load());
       const binary = codec === 'binary' && await import('./hub-binary.js');
@@ -559,12 +559,12 @@ export class Hub {
     const growing = Math.min(firstDelayMs * 2 ** this.#failures++, longestDelayMs);
     this.#wait(rule === 'spread' && isFirst ? spreadMs * this.#options.random()
       : this.#spread(rule === 'pause' ? overRateMs : growing, retryAfter), reason);
-    if (reason.cause === 'lost' && !openedAt && Math.log2(this.#failures) % 1 === 0) this.#askWhy();
+    if (this.#state.reason?.cause === 'lost' && !openedAt && Math.log2(this.#failures) % 1 === 0) this.#askWhy();
   }
 
   #wait(delay, reason) {
-    this.#become('waiting', { retryAt: this.#options.now() + delay, reason });
     this.#alarms.set('connect', delay, () => this.#attempt());
+    this.#become('waiting', { retryAt: this.#options.now() + delay, reason });
   }
 
   #spread(least, retryAfter = 0) {
@@ -689,6 +689,7 @@ export class Hub {
     c.budget = bucket(greeting.limits.rate, () => this.#alarms.now());
     this.#need = 'connect';
     if (greeting.sampling) this.#events.emit('sampling', this.#sampling = greeting.sampling);
+    if (c !== this.#c) return;
     this.#unsubscribes = [];
     for (const target of [...this.#channels.values(), ...this.#queue.values()]) {
       Object.assign(target, { isSent: false, asked: undefined, due: 0 });
