@@ -264,6 +264,27 @@ test('a move says its trip: as the ack has it, or as the hub is asked for it beh
   assert.deepEqual(await moved, { tripId: 'T1', status: 'accepted', timestamp: 5 });
 });
 
+test('what the hub has taken does not fail where it does not say the trip: then it is as far as known', async () => {
+  for (const fail of [
+    (_, socket) => socket.say('error', { code: 'forbidden', message: 'no', replyTo: socket.last('query').messageId }),
+    async hub => { hub.close(); },
+  ]) {
+    const { hub, socket, clock } = await driving(), timestamp = clock.now(), place = { latitude: 1, longitude: 2 };
+    const moved = hub.move('T1', 'completed', { location: place });
+    await socket.ack(socket.last('trip_status'));
+    await fail(hub, socket);
+    assert.deepEqual(await moved, { tripId: 'T1', status: 'completed', timestamp });
+  }
+  for (const accepts of [true, false]) {
+    const { hub, socket, clock } = await driving(), dropoff = { latitude: 1, longitude: 2 };
+    const done = accepts ? hub.offers('D1').accept('T1') : hub.change('T1', { dropoff });
+    await socket.ack(socket.last(accepts ? 'trip_status' : 'trip_change'));
+    hub.close();
+    assert.deepEqual(await done, accepts ? { tripId: 'T1', status: 'accepted', timestamp: clock.now() }
+      : { tripId: 'T1', dropoff });
+  }
+});
+
 test('questions are asked again after a break, and end with `close`', async () => {
   const world = await driving();
   const asked = world.hub.nearby({ latitude: 48, longitude: 11, limit: 2 });

@@ -454,12 +454,13 @@ export class Hub {
 
   /** `leftOut`: the hub's advice makes it unnecessary. `full`: there is no room. Throws a HubError if it is no fix. */
   send(fix: Fix | PhonePosition, o?: { trip?: string }): 'queued' | 'leftOut' | 'full';
-  /** These are kept, and sent again, until the hub has answered. */
+  /** These are kept, and sent again, until the hub has answered. What it has taken does not fail: where it does not say
+   * the trip, it is what was sent: its id, and status and time or what changed. */
   status(s: DriverStatus | { status: DriverStatus; vehicleType?: string; tags?: string[] }): Promise<void>;
   move(trip: string, to: TripStatus,
     o?: TripPlaces & { expected?: TripStatus; location?: Place; driverId?: string; riderId?: string;
       offer?: OfferCriteria }): Promise<Trip>;
-  change(trip: string, to: TripPlaces): Promise<Trip>;
+  change(trip: string, to: TripPlaces): Promise<Partial<Trip> & { tripId: string }>;
 }
 
 /** What markers need of a position; that of an AreaDriver is enough. Without `received` it came now. */

@@ -1139,12 +1139,12 @@ export class Hub {
   async move(tripId, status, { expected: expectedStatus, ...more } = {}) {
     const timestamp = Math.round(this.#options.now());
     const { trip } = await this.#request('trip_status', { tripId, status, timestamp, expectedStatus, ...more });
-    return trip ?? this.getTrip(tripId);
+    return trip ?? this.getTrip(tripId).catch(() => ({ tripId, status, timestamp }));
   }
 
   async change(tripId, change) {
     await this.#request('trip_change', { tripId, ...change });
-    return this.getTrip(tripId);
+    return this.getTrip(tripId).catch(() => ({ tripId, ...change }));
   }
 }
 
