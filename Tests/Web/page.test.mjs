@@ -454,6 +454,19 @@ test('streets in tiles: six at a time, once each; while they fail, rarely, or wh
   await close(page, /favicon/);
 });
 
+test('where the browser forbids storage, or has none, the map works as well', options, async () => {
+  for (const store of ['() => null', `() => { throw new Error('forbidden'); }`]) {
+    const page = await browser.open(`${hub.http}/hub.js`);
+    for (const name of ['localStorage', 'sessionStorage']) {
+      await page.before(`Object.defineProperty(window, '${name}', { configurable: true, get: ${store} })`);
+    }
+    await page.go(`${hub.http}/`);
+    await until('drivers', async () => (await rows(page)).length > 0);
+    await page.click('#theme');
+    await close(page, /favicon/);
+  }
+});
+
 test('of more tiles of streets than are kept the oldest go, and come again where they are shown', options, async () => {
   const page = await browser.open(`${hub.http}/hub.js`);
   const { latitude, longitude } = home, half = 0.01;

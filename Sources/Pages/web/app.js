@@ -50,7 +50,7 @@ $('token').onsubmit = event => {
 const id = `map-${Math.random()}`;
 const hub = new Hub(hubURL(), isDev ? { dev: { role: 'ops', id } } : { token: tokenFor });
 
-/** All pages of a list, or so many that it is enough. */
+/** A list's pages, up to `most`. */
 async function all(ask, name, question) {
   const found = [];
   let cursor;
@@ -95,7 +95,7 @@ function turn(svg, kind, heading) {
     ? rings.map(ring => `M${ring.map(([x, y]) => [9 * x, -9 * y])}z`).join('') + dot : circle(6) + circle(3));
   Object.assign(svg.style, { color: `var(--${kind})`, transform: `rotate(${rings ? Math.round(heading) : 0}deg)` });
 }
-/** How fresh what is drawn is: 0, 1 faded, 2 grey. */
+/** How fresh: 0, 1 faded, 2 grey. */
 const toneOf = age => isGone() || age > greyAge ? 2 : age > fadedAge ? 1 : 0;
 
 class Fleet {
@@ -146,7 +146,7 @@ class Fleet {
 
   // MARK: Views
 
-  /** The view follows the map, at most twice a second. */
+  /** Follows the map, at most twice a second. */
   look() {
     const wait = this.#moved + moveMs - performance.now();
     clearTimeout(this.#later);
@@ -167,7 +167,7 @@ class Fleet {
     this.#crowd();
   }
 
-  /** Where too many are in view, or too much, they are counted by cell. */
+  /** Too many, or too wide: counted by cell. */
   #crowd() {
     const box = this.#shown, isWide = box.area > widest, all = this.#sum?.all;
     if (isWide || all > crowded) this.#cells ??= hub.counts(box);
@@ -191,7 +191,7 @@ class Fleet {
     }
   }
 
-  /** In cells whose middle is on the map. */
+  /** In cells that are seen. */
   get #counted() {
     return sumOf([...this.#cells.cells.values()].filter(({ cell }) => {
       const [px, py, wide, high] = map.rect(boxOf(cell));
@@ -275,7 +275,7 @@ class Fleet {
     if (entry) this.#pick(entry.driverId, entry);
   }
 
-  /** In view at once, else by the hub. */
+  /** At once in view, else by the hub. */
   #search() {
     clearTimeout(this.#asking);
     this.#found = [];
@@ -317,7 +317,7 @@ class Fleet {
     this.#paint(now);
   }
 
-  /** Only rows that are seen exist. */
+  /** Seen rows only. */
   #paint(now = hub.now()) {
     const list = $('list'), first = Math.max(0, Math.floor(list.scrollTop / rowHeight) - 2);
     const room = Math.min(this.#ids.length - first, Math.ceil(list.clientHeight / rowHeight) + 4);
@@ -572,7 +572,7 @@ class Follow {
     feed.on('ended', () => feed === this.#tripFeed && this.#forgetTrip());
   }
 
-  /** The track so far: what a break left out is not sent again. */
+  /** The track so far, with what a break left out. */
   async load() {
     const { id } = this, tripId = this.#tripId;
     const past = tripId ? await hub.track(tripId).then(placesOf, () => []) : [], last = past.at(-1)?.[2] ?? 0;

@@ -1,4 +1,4 @@
-// What both pages share. Nothing from the wire becomes markup: texts are set as texts.
+// What both pages share. Nothing from the wire becomes markup.
 
 // A canvas for streets or tiles, one for what moves. Web Mercator: x, y from 0 to 1; the world has 256 × 2^zoom px.
 
@@ -333,7 +333,6 @@ export class LiveMap {
   /** Whether a pixel is on the map, or so far beside it. */
   sees(px, py, far = 50) { return px > -far && py > -far && px < this.width + far && py < this.height + far; }
 
-  /** Both say all of a style. */
   fill(path, color, alpha = 1, rule = 'nonzero') {
     const page = this.#page;
     Object.assign(page, { fillStyle: color, globalAlpha: alpha });
@@ -588,6 +587,10 @@ export function showEta(eta, trip, now, age) {
   setText('eta-time', minutes(eta.arrivalTime, now));
   setText('eta-target', `to ${eta.target} at ${clock(eta.arrivalTime)}`);
   setText('eta-basis', `${far(eta.distance)} · ${eta.basis === 'route' ? 'by road' : 'direct'}`);
+}
+
+for (const name of ['localStorage', 'sessionStorage']) try { window[name].length; } catch {   // null, or forbidden
+  Object.defineProperty(window, name, { value: new Proxy({}, { get: () => () => {} }) });
 }
 
 // MARK: Theme

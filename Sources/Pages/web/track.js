@@ -5,9 +5,6 @@ import { Hub, Marker, claimsOf } from './hub.js';
 import { $, Arrows, LiveMap, ago, askAbout, clock, controls, decode, followRelease, hubURL, isOver, moves,
   reducedMotion, setText, showEta, showSteps, takeToken, targetOf } from './map.js';
 
-try { localStorage.length; } catch {   // null, or forbidden: a reload asks for the link again
-  Object.defineProperty(window, 'localStorage', { value: { getItem: () => null, setItem() {}, removeItem() {} } });
-}
 const tripId = decodeURIComponent(location.pathname.split('/').filter(Boolean).at(-1)), tokenKey = `trip ${tripId}`;
 const token = takeToken(localStorage, tokenKey), marker = new Marker(), arrows = new Arrows();
 let trip, eta, route, position, about = {}, isByHand = false, isOffline = false, isDirty = true, cardHeight;
