@@ -4,48 +4,12 @@
 // A cursor marks what this connection has sent. A new connection moves the cursor to the front; runs of fixes then
 // become batches, as the protocol asks, which costs the hub least.
 
-import HubGeo
 import HubMessages
 
 /// A trip's id, shared by its fixes: 8 bytes in each instead of 73.
 final class TripName {
   let id: Identifier
   init(_ id: Identifier) { self.id = id }
-}
-
-/// A message other than a fix, on the heap because it is large and rare.
-final class QueuedMessage {
-  let message: ClientMessage
-  let bytes: Int
-  /// Its cost, once found to exceed the budget on this connection; 1 before.
-  var cost = 1.0
-  /// When it is to be sent again, while it is held (uptime, ns).
-  fileprivate(set) var notBefore = Int64.min
-  /// For a run of fixes, the number of its first one: the entry has that of its last.
-  let first: UInt64?
-  /// The application's id for it; nil where its number is its id.
-  let id: MessageID?
-
-  init(_ message: ClientMessage, first: UInt64? = nil, id: MessageID? = nil) {
-    self.message = message
-    self.first = first
-    self.id = id
-    bytes = QueuedMessage.bytes(of: message)
-  }
-
-  private static func bytes(of message: ClientMessage) -> Int {
-    switch message {
-    case .locationBatch(let batch): 256 + batch.fixes.count * MemoryLayout<Result<Fix, ErrorCode>>.stride
-    case .tripStatus(let report): 1024 + (report.route?.polyline.utf8.count ?? 0)
-    case .tripChange(let change): 1024 + (change.route?.polyline.utf8.count ?? 0)
-    case .driverStatus(let report): 256 + (report.tags?.count ?? 0) * 80
-    case .locationUpdate, .offerDecline, .subscribe, .unsubscribe: 512
-    case .ping(let ping): 256 + (ping.members?.count ?? 0)
-    case .refresh(let refresh): 256 + refresh.token.utf8.count
-    case .query(.driver), .query(.trip): 512
-    case .query(.drivers(let search)): 1024 + search.area.positionCount * MemoryLayout<(Coordinate, Coordinate)>.size
-    }
-  }
 }
 
 struct SendQueue {
@@ -61,7 +25,8 @@ struct SendQueue {
   struct Entry {
     enum State {
       case unsent, sent
-      /// Sent, and it waits until it is sent again: fixes that the hub has failed at twice, and postponed messages.
+      /// It waits: fixes that the hub has failed at twice, and messages that are postponed or behind one of their
+      /// subject.
       case held
     }
 
@@ -132,10 +97,33 @@ struct SendQueue {
   /// The index of the next entry to send; unchanged until `sent`.
   mutating func next() -> Int? {
     while cursor < entries.count {
-      if case .done = entries[cursor].payload {} else if !entries[cursor].isSent { return cursor }
+      if !SendQueue.isDone(entries[cursor]), !entries[cursor].isSent, !holdBehindOthers(cursor) { return cursor }
       cursor += 1
     }
     return nil
+  }
+
+  /// Holds an unsent entry while an earlier one of its subject is unanswered; false where there is none.
+  private mutating func holdBehindOthers(_ index: Int) -> Bool {
+    guard case .message(let queued) = entries[index].payload, let subject = queued.subject,
+      entries[head..<index].contains(where: { SendQueue.subject(of: $0) == subject })
+    else { return false }
+    entries[index].state = .held
+    queued.notBefore = .max
+    unsent -= 1
+    return true
+  }
+
+  /// One of a subject is answered: the next may be sent.
+  private mutating func release(_ subject: QueuedMessage.Subject) {
+    let index = entries[head...].firstIndex { entry in
+      guard case .message(let queued) = entry.payload, entry.state == .held else { return false }
+      return queued.notBefore == .max && queued.subject == subject
+    }
+    guard let index else { return }
+    entries[index].state = .unsent
+    unsent += 1
+    cursor = min(cursor, index)
   }
 
   /// The known cost of the next entry to send.
@@ -356,7 +344,9 @@ struct SendQueue {
     if !entries[index].isSent { unsent -= 1 }
     bytes -= SendQueue.bytes(of: entries[index].payload)
     count -= 1
+    let subject = SendQueue.subject(of: entries[index])
     entries[index].payload = .done
+    if let subject { release(subject) }
   }
 
   /// Removes confirmed entries: at the front at once, elsewhere when they are more than half of all.
@@ -372,6 +362,10 @@ struct SendQueue {
       head = 0
       cursor = sentBefore
     }
+  }
+
+  private static func subject(of entry: Entry) -> QueuedMessage.Subject? {
+    if case .message(let queued) = entry.payload { queued.subject } else { nil }
   }
 
   private static func isDone(_ entry: Entry) -> Bool {

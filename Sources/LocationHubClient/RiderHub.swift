@@ -75,7 +75,8 @@ public final class RiderHub: Sendable {
     }
   }
 
-  /// Changes the pickup, dropoff or route of this rider's trip; nil leaves it unchanged. Waits like `request`.
+  /// Changes the pickup, dropoff or route of this rider's trip; nil leaves it unchanged. Waits like `request`, and for
+  /// the answer to an earlier change of the trip: an older one never comes after a newer one.
   ///
   /// - Throws: `hub(.invalidTransition)` from the arrival at the destination on.
   public func change(

@@ -1,0 +1,54 @@
+// A message in a client's queue: what is known of it beside its bytes, and what it must not overtake.
+import HubGeo
+import HubMessages
+
+/// A message other than a fix, on the heap because it is large and rare.
+final class QueuedMessage {
+  let message: ClientMessage
+  let bytes: Int
+  /// Its cost, once found to exceed the budget on this connection; 1 before.
+  var cost = 1.0
+  /// When it is to be sent, while it is held (uptime, ns); `.max` for when one before it is answered.
+  var notBefore = Int64.min
+  /// For a run of fixes, the number of its first one: the entry has that of its last.
+  let first: UInt64?
+  /// The application's id for it; nil where its number is its id.
+  let id: MessageID?
+
+  init(_ message: ClientMessage, first: UInt64? = nil, id: MessageID? = nil) {
+    self.message = message
+    self.first = first
+    self.id = id
+    bytes = QueuedMessage.bytes(of: message)
+  }
+
+  /// What goes one by one, each when the one before is answered: an older one never comes after a newer one.
+  enum Subject: Equatable {
+    case status
+    case change(of: Identifier)
+  }
+
+  /// Nil for what others may overtake, and for what the queue keeps in order.
+  var subject: Subject? {
+    switch message {
+    case .driverStatus: .status
+    case .tripChange(let change): .change(of: change.tripID)
+    case .tripStatus, .offerDecline, .query, .locationUpdate, .locationBatch, .subscribe, .unsubscribe, .ping, .refresh:
+      nil
+    }
+  }
+
+  private static func bytes(of message: ClientMessage) -> Int {
+    switch message {
+    case .locationBatch(let batch): 256 + batch.fixes.count * MemoryLayout<Result<Fix, ErrorCode>>.stride
+    case .tripStatus(let report): 1024 + (report.route?.polyline.utf8.count ?? 0)
+    case .tripChange(let change): 1024 + (change.route?.polyline.utf8.count ?? 0)
+    case .driverStatus(let report): 256 + (report.tags?.count ?? 0) * 80
+    case .locationUpdate, .offerDecline, .subscribe, .unsubscribe: 512
+    case .ping(let ping): 256 + (ping.members?.count ?? 0)
+    case .refresh(let refresh): 256 + refresh.token.utf8.count
+    case .query(.driver), .query(.trip): 512
+    case .query(.drivers(let search)): 1024 + search.area.positionCount * MemoryLayout<(Coordinate, Coordinate)>.size
+    }
+  }
+}
