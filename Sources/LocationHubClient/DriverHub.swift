@@ -139,8 +139,9 @@ public final class DriverHub: Sendable {
   ///   again. Where it does not answer, or the client is stopped first, only what the move itself says: the trip, its
   ///   status, the driver, its time.
   /// - Throws: `hub(.invalidTransition)`, `hub(.unknownTrip)`, `hub(.forbidden)`: it has not happened. `full` where 256
-  ///   moves wait, or the client's thread is far behind: it is not kept. `stopped` and `cancelled`: it will happen,
-  ///   unless the client was stopped permanently.
+  ///   moves wait, or the client's thread is far behind: it is not kept. `stopped`, where the client ends before the
+  ///   answer, by `stop()`, for want of a token, or because the hub lets it in no more (`connection` says which), and
+  ///   `cancelled`: it will happen, unless `stop(erasing: true)` deletes it.
   @discardableResult
   public func move(
     _ trip: TripID, to status: TripStatus, at place: Coordinate? = nil, expecting expected: TripStatus? = nil

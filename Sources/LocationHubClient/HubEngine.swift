@@ -30,27 +30,6 @@ final class HubEngine {
   /// Callers that wait for the end.
   private var whenEnded: [() -> Void] = []
 
-  /// The identity of a waiting caller, by which its question is withdrawn.
-  typealias Asker = ObjectIdentifier
-
-  private enum Request {
-    case ack(Asker?, (Result<Void, HubError>) -> Void)
-    case result(Asker?, (Result<QueryResult, HubError>) -> Void)
-
-    func fail(_ error: HubError) {
-      switch self {
-      case .ack(_, let answer): answer(.failure(error))
-      case .result(_, let answer): answer(.failure(error))
-      }
-    }
-
-    func isOf(_ asked: Asker) -> Bool {
-      switch self {
-      case .ack(let asker, _), .result(let asker, _): asker == asked
-      }
-    }
-  }
-
   init(
     _ session: ClientSession, tokens: TokenBroker, connection: LatestSource<ConnectionState>, driver: DriverPart?,
     post: @escaping Post
@@ -163,9 +142,7 @@ final class HubEngine {
     guard requests.count < HubEngine.maximumRequests, driver.keep(report, as: id, now) else {
       return answer(.failure(HubError(.full, "the queue has no room for another move", retry: .later(after: nil))))
     }
-    requests[id] = .ack(nil) { outcome in
-      answer(outcome.mapError { $0.code == .stopped ? .stoppedBeforeAnswer : $0 })
-    }
+    requests[id] = .move(answer)
   }
 
   /// The time of a move that is made now: by the phone's clock, unless no hub accepts that; then by the hub's, as far
@@ -194,7 +171,7 @@ final class HubEngine {
   private func failAll(_ error: HubError) {
     let failed = requests
     requests = [:]
-    for request in failed.values { request.fail(error) }
+    for request in failed.values { request.end(error, keepsMoves: !isErasing) }
     feeds.end(error)
     offers.end(error)
     session.withdrawRequests()
@@ -254,11 +231,9 @@ final class HubEngine {
         Sampling(interval: advice.interval, minDistance: advice.minDistance), isWatched: advice.reason == .watched)
     case .ack(let ack):
       if let batch = ack.batch { driver?.answered(batch) }
-      let asked = requests.removeValue(forKey: ack.replyTo)
-      if case .ack(_, let answer) = asked { answer(.success(())) } else { asked?.fail(.anotherAnswer) }
+      requests.removeValue(forKey: ack.replyTo)?.acked()
     case .result(let result):
-      let asked = requests.removeValue(forKey: result.replyTo)
-      if case .result(_, let answer) = asked { answer(.success(result.result)) } else { asked?.fail(.anotherAnswer) }
+      requests.removeValue(forKey: result.replyTo)?.answered(result.result)
     case .error(let error): refused(error, now)
     case .connected, .pong: break
     }

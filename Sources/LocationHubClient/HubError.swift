@@ -25,7 +25,8 @@ public struct HubError: Error, Sendable, Equatable, CustomStringConvertible {
     case replaced
     /// The server is no hub of this protocol, or it refused the connection permanently.
     case refused
-    /// `stop()` was called.
+    /// `stop()` was called. Of a driver's move: the client ended before the hub's answer, for whatever reason, and keeps
+    /// the move.
     case stopped
     /// The task that asked was cancelled.
     case cancelled
@@ -62,7 +63,7 @@ public struct HubError: Error, Sendable, Equatable, CustomStringConvertible {
 extension HubError {
   static let stopped = HubError(.stopped, "the client was stopped")
   static let stoppedBeforeAnswer = HubError(
-    .stopped, "the client was stopped; the move is kept, and goes out when it starts again")
+    .stopped, "the client has ended; the move is kept, and goes out when it starts again")
   static let farBehind = HubError(
     .full, "more calls wait for the client's thread than it takes", retry: .later(after: nil))
   static let anotherAnswer = HubError(.refused, "the hub has answered something else")

@@ -1,5 +1,6 @@
 // Starting and stopping at any moment, with a token source that is slow, fails or gives up.
 import HubMessages
+import HubWebSocket
 import Synchronization
 import Testing
 
@@ -207,5 +208,47 @@ import Testing
     try stage.turn { $0.start($1) }
     try stage.open()
     #expect(stage.messages.isEmpty && stage.session.unconfirmed == 0)
+  }
+  @Test(
+    "a driver's move without an answer at the client's end fails as kept, whatever the end, and is sent after a start",
+    arguments: [(4409, .replaced), (4400, .refused)] as [(UInt16, HubError.Code)])
+  func keptMove(close: UInt16, code: HubError.Code) throws {
+    let stage = try EngineStage(files: QueueFiles(QueueDisk()))
+    let (outcome, erased) = (EngineStage.Outcome<HubError>(), EngineStage.Outcome<HubError>())
+    var sent: [MessageID] {
+      stage.messages.compactMap { if case .tripStatus = $0.message { $0.messageID } else { nil } }
+    }
+    try stage.turn { $0.start($1) }
+    try stage.open()
+    try stage.turn { Self.move($0, $1, outcome) }
+    try stage.turn { engine, _ in engine.session.giveUp(.closed(CloseCode(close))) }
+    guard case .stopped(let end) = stage.state else { return #expect(Bool(false)) }
+    #expect(end.code == code && outcome.now == .stoppedBeforeAnswer)
+    try stage.turn { $0.start($1) }
+    try stage.open()
+    #expect(sent.count == 2 && sent.first == sent.last)
+    // Erased, it is not kept.
+    try stage.turn { Self.move($0, $1, erased) }
+    try stage.turn { $0.stop($1, erasing: true) }
+    #expect(erased.now == .stopped)
+  }
+
+  @Test("so does a move of a client whose token is no driver's")
+  func keptMoveOfAnotherRole() throws {
+    let stage = try EngineStage(files: QueueFiles(QueueDisk()))
+    let outcome = EngineStage.Outcome<HubError>()
+    try stage.turn { Self.move($0, $1, outcome) }
+    try stage.turn { $0.start($1) }
+    try stage.open(as: .rider)
+    try stage.end()
+    guard case .stopped(let end) = stage.state else { return #expect(Bool(false)) }
+    #expect(end.code == .token && outcome.now == .stoppedBeforeAnswer)
+    #expect(stage.engine.driver?.queue.moves.count == 1)
+  }
+
+  private static func move(_ engine: HubEngine, _ now: Moment, _ outcome: EngineStage.Outcome<HubError>) {
+    engine.move(TripStatusReport(tripID: "T1", status: .accepted, timestamp: now.timestamp), now) {
+      if case .failure(let error) = $0 { outcome.set(error) }
+    }
   }
 }
