@@ -62,6 +62,9 @@ extension ClientSession {
     if phase.isOpen, new == renewal.taken { renewal.due = nextAsking(now) }
   }
 
+  /// A number of this client's own chance, 0 ≤ number < 1, for a caller whose requests for tokens fail.
+  package func drawUnit() -> Double { random.unit() }
+
   /// Whether everything waits for `renew`.
   package var awaitsToken: Bool { renewal?.awaited != nil }
 

@@ -329,7 +329,7 @@ final class HubEngine {
       end = error
       return session.close(now)
     }
-    tokens.failed(limits: session.configuration.limits, now)
+    tokens.failed(limits: session.configuration.limits, unit: session.drawUnit(), now)
   }
 
   // MARK: The connection's state

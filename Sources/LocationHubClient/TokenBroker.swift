@@ -54,7 +54,8 @@ final class TokenBroker: Sendable {
     }
   }
 
-  func failed(limits: ClientLimits, _ now: Moment) {
+  /// The app had none. `unit`: 0 ≤ unit < 1, at random, so that many clients do not ask a back end together.
+  func failed(limits: ClientLimits, unit: Double, _ now: Moment) {
     state.withLock { state in
       guard state.need != nil else {
         state = State()
@@ -62,7 +63,7 @@ final class TokenBroker: Sendable {
       }
       state.isUnderWay = false
       state.failures += 1
-      state.retryAt = now.uptime + nanoseconds(limits.delay(before: state.failures))
+      state.retryAt = now.uptime + nanoseconds(limits.delay(before: state.failures) * (1 + limits.jitter * unit))
     }
   }
 

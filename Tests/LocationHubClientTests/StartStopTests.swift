@@ -209,6 +209,37 @@ import Testing
     try stage.open()
     #expect(stage.messages.isEmpty && stage.session.unconfirmed == 0)
   }
+  @Test("a source that fails is asked again after 1, 2, 4 … 30 s, and up to 30 % of it more at random")
+  func delays() async throws {
+    let (broker, limits) = (TokenBroker(.fixed("abc")), ClientLimits())
+    var now = Moment(uptime: 0, timestamp: Timestamp(milliseconds: 1_763_680_000_000))
+    for unit in [0, 0.5] {
+      _ = broker.ask(.first)
+      _ = broker.takeNeed()
+      for seconds in [1.0, 2, 4, 8, 16, 30, 30] {
+        broker.failed(limits: limits, unit: unit, now)
+        let due = now.uptime + nanoseconds(seconds * (1 + 0.3 * unit))
+        #expect(broker.retryAt == due)
+        now.uptime = due
+        #expect(broker.retry(now) == .first)
+      }
+      broker.came()
+    }
+    // The engine draws anew for each.
+    let source = Source()
+    let stage = try EngineStage(source.tokens)
+    try stage.turn { $0.start($1) }
+    var parts: Set<Double> = []
+    for (number, seconds) in [1.0, 2, 4].enumerated() {
+      await source.answer(number, .failure(Self.noNetwork))
+      try await stage.takePost()
+      let wait = Double(try #require(stage.engine.deadline) - stage.now.uptime) / 1e9
+      parts.insert(wait / seconds)
+      if number < 2 { try stage.pass(wait + 0.001) }
+    }
+    #expect(parts.count == 3 && parts.allSatisfy { $0 >= 1 && $0 < 1.3 }, "\(parts)")
+  }
+
   @Test(
     "a driver's move without an answer at the client's end fails as kept, whatever the end, and is sent after a start",
     arguments: [(4409, .replaced), (4400, .refused)] as [(UInt16, HubError.Code)])
