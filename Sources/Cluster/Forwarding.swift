@@ -10,9 +10,10 @@
 //
 // So a trip that a back end requests for a driver lives at the driver's hub, where its fixes come, whichever hub was
 // asked. Requests for one trip keep their order: while one is on the way, the next ones wait. What has no answer in
-// time is sent once more: a hub takes what it has had before for a repetition, and answers as it did; a driver's status
-// or notification without an id gets one for that. What has none then is refused, and all that wait behind it; and the
-// hub that has the trip refuses what comes later than that (`ClusterLimits.requestAge`, by its own clock).
+// time is sent once more: a hub takes what it has had before for a repetition, and answers as it did; a change, a
+// driver's status or a notification without an id gets one for that. (What it would not recognise is sent once.) What
+// has none then is refused, and all that wait behind it; and the hub that has the trip refuses what comes later than
+// that (`ClusterLimits.requestAge`, by its own clock).
 // While the ledger cannot be asked, what begins here is handled here, for a hub alone must keep working; what is for a
 // trip or driver that it does not have is refused, since another hub may have it.
 import HubBackplane
@@ -217,6 +218,7 @@ extension Forwarding {
     let numbers = [context.incarnation, token].map { String($0, radix: 36) }.joined(separator: ".")
     guard let key = MessageID("\(context.identity.name).\(numbers)") else { preconditionFailure("60 bytes at most") }
     switch request {
+    case .alter(let session, let change, let actor, key: nil): return .alter(session, change, by: actor, key: key)
     case .status(let session, _, let report, let driver, isKeyed: false):
       return .status(session, key, report, of: driver, isKeyed: true)
     case .notify(let session, var post) where post.messageID == nil:
@@ -260,13 +262,15 @@ extension Forwarding {
 
   mutating func retry() {
     while let token = pending.nextOverdue(now: context.now.uptime) {
-      guard let receiver = pending[token]?.request.receiver else { continue }
-      pending[token]?.peer = nil
-      if pending.repeats(token, atMost: context.limits.attempts) {
-        begin(token)
-      } else {
+      guard let asked = pending[token] else { continue }
+      if !pending.repeats(token, atMost: context.limits.attempts) {
         // Those behind it would each wait as long for the same hub, one after the other.
-        for request in finishAll(for: receiver) { refuse(request, .unreachable) }
+        for request in finishAll(for: asked.request.receiver) { refuse(request, .unreachable) }
+      } else if asked.peer != nil, !asked.request.isRecognised {
+        pending.wait(token, until: context.now.uptime + context.limits.answerTime)
+      } else {
+        pending[token]?.peer = nil
+        begin(token)
       }
     }
   }

@@ -48,7 +48,7 @@ extension ByteBuffer {
       (message, flags, sent) = (.tripStatus(input.report), input.tripIsGranted ? .isGranted : [], time)
     case .change(let input): (message, flags, sent) = (.tripChange(input.change), [], input.timestamp)
     case .begin(_, let report, _): (message, flags, sent) = (.tripStatus(report), .showsTrip, time)
-    case .alter(_, let change, _): (message, flags, sent) = (.tripChange(change), .showsTrip, time)
+    case .alter(_, let change, _, _): (message, flags, sent) = (.tripChange(change), .showsTrip, time)
     case .decline(_, _, let decline, _): (message, flags, sent) = (.offerDecline(decline), [], time)
     case .status(_, _, let report, _, let isKeyed):
       (message, flags, sent) = (.driverStatus(report), isKeyed ? .isKeyed : [], time)
@@ -172,7 +172,7 @@ extension ClusterFrameReader {
           session: session, actor: actor, messageID: envelope.messageID, report: report,
           tripIsGranted: flags.contains(.isGranted)))
     case .tripChange(let change):
-      if flags.contains(.showsTrip) { return .alter(session, change, by: actor) }
+      if flags.contains(.showsTrip) { return .alter(session, change, by: actor, key: envelope.messageID) }
       return .change(
         TripChangeInput(
           session: session, actor: actor, messageID: envelope.messageID, timestamp: envelope.timestamp,

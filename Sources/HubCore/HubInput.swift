@@ -246,7 +246,7 @@ extension HubInput {
     case .move(let input): self = .tripStatus(input)
     case .change(let input): self = .tripChange(input)
     case .begin(let session, let report, let actor): self = .trips(session, .begin(report, by: actor))
-    case .alter(let session, let change, let actor): self = .trips(session, .change(change, actor))
+    case .alter(let session, let change, let actor, let key): self = .trips(session, .change(change, actor, key: key))
     case .decline(let session, let messageID, let decline, let driver):
       self = .offerDecline(session, messageID, decline, by: driver)
     case .status(let session, let messageID, let report, let driver, let isKeyed):

@@ -342,7 +342,7 @@ import Testing
 
 extension Member {
   /// The trip that a session was shown last.
-  fileprivate func trip(of slot: UInt32) -> TripReport? {
+  func trip(of slot: UInt32) -> TripReport? {
     guard case .trip(let report)? = results.last(where: { $0.session.slot == slot })?.result else { return nil }
     return report
   }
@@ -353,7 +353,7 @@ extension ClusterWorld {
   var trips: Int { members.reduce(0) { $0 + $1.hub.hub.shownCounters().entries(.trips) } }
 
   /// A back end's `POST /v1/trips`.
-  fileprivate func begin(_ trip: String, for driver: String?, at name: String, slot: UInt32) {
+  func begin(_ trip: String, for driver: String?, at name: String, slot: UInt32) {
     let report = TripStatusReport(
       tripID: id(trip), status: .requested, timestamp: now.timestamp, driverID: driver.map { id($0) })
     self[name].inputs.append(.trips(session(slot), .begin(report, by: Actor(role: .ops, id: id("desk")))))

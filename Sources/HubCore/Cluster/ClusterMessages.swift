@@ -9,7 +9,8 @@ public enum TripRequest: Sendable {
   case change(TripChangeInput)
   /// A move over HTTP, whose answer is the trip in its new state.
   case begin(SessionRef, TripStatusReport, by: Actor)
-  case alter(SessionRef, TripChange, by: Actor)
+  /// A change over HTTP, likewise. By its `key` a repetition is recognised.
+  case alter(SessionRef, TripChange, by: Actor, key: MessageID?)
   case decline(SessionRef, MessageID, OfferDecline, by: Identifier)
   /// A driver's status, not from one of its own sessions.
   case status(SessionRef, MessageID, DriverStatusReport, of: Identifier, isKeyed: Bool)
@@ -25,7 +26,7 @@ public enum TripRequest: Sendable {
   init?(_ question: TripQuestion, of session: SessionRef) {
     switch question {
     case .begin(let report, by: let actor?): self = .begin(session, report, by: actor)
-    case .change(let change, let actor): self = .alter(session, change, by: actor)
+    case .change(let change, let actor, let key): self = .alter(session, change, by: actor, key: key)
     case .offers(let trip, let question, let actor): self = .offers(session, trip, question, by: actor)
     case .shares(let trip, let question, let actor): self = .shares(session, trip, question, by: actor)
     case .begin, .show, .list: return nil
@@ -47,7 +48,7 @@ public enum TripRequest: Sendable {
       case .move(let input): input.session
       case .change(let input): input.session
       case .batch(let input, _): input.session
-      case .begin(let session, _, _), .alter(let session, _, _), .decline(let session, _, _, _),
+      case .begin(let session, _, _), .alter(let session, _, _, _), .decline(let session, _, _, _),
         .status(let session, _, _, _, _), .offers(let session, _, _, _), .shares(let session, _, _, _),
         .offer(let session, _), .notify(let session, _):
         session
@@ -65,7 +66,7 @@ public enum TripRequest: Sendable {
         input.session = newValue
         self = .batch(input, of: driver)
       case .begin(_, let report, let actor): self = .begin(newValue, report, by: actor)
-      case .alter(_, let change, let actor): self = .alter(newValue, change, by: actor)
+      case .alter(_, let change, let actor, let key): self = .alter(newValue, change, by: actor, key: key)
       case .decline(_, let id, let decline, let driver): self = .decline(newValue, id, decline, by: driver)
       case .status(_, let id, let report, let driver, let isKeyed):
         self = .status(newValue, id, report, of: driver, isKeyed: isKeyed)
@@ -84,7 +85,16 @@ public enum TripRequest: Sendable {
     case .change(let input): input.messageID
     case .batch(let input, _): input.messageID
     case .decline(_, let messageID, _, _), .status(_, let messageID, _, _, _): messageID
+    case .alter(_, _, _, key: let key?): key
     case .begin, .alter, .offers, .shares, .offer, .notify: MessageID(number: 0)
+    }
+  }
+
+  /// Whether its hub, where it has had it before, changes nothing that was changed since.
+  public var isRecognised: Bool {
+    switch self {
+    case .offers(_, _, .begin(_, key: nil), _), .offers(_, _, .stop, _): false
+    case .move, .change, .begin, .alter, .decline, .status, .batch, .offers, .shares, .offer, .notify: true
     }
   }
 
@@ -96,7 +106,8 @@ public enum TripRequest: Sendable {
     switch self {
     case .move(let input): input.actor
     case .change(let input): input.actor
-    case .begin(_, _, let actor), .alter(_, _, let actor), .offers(_, _, _, let actor), .shares(_, _, _, let actor):
+    case .begin(_, _, let actor), .alter(_, _, let actor, _), .offers(_, _, _, let actor),
+      .shares(_, _, _, let actor):
       actor
     case .decline(_, _, _, let driver), .status(_, _, _, let driver, _), .batch(_, let driver):
       Actor(role: .driver, id: driver)
@@ -110,7 +121,7 @@ public enum TripRequest: Sendable {
     case .move(let input): .trip(input.report.tripID)
     case .change(let input): .trip(input.change.tripID)
     case .begin(_, let report, _): .trip(report.tripID)
-    case .alter(_, let change, _): .trip(change.tripID)
+    case .alter(_, let change, _, _): .trip(change.tripID)
     case .decline(_, _, let decline, _): .trip(decline.tripID)
     case .status(_, _, _, let driver, _), .batch(_, let driver): .driver(driver)
     case .offers(_, let trip, _, _), .shares(_, let trip, _, _): .trip(trip)

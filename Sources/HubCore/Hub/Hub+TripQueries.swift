@@ -13,8 +13,8 @@ extension Hub {
         if storage.hasUnstored { try requireRoom(ErrorReply.unstoredQuestion) }
         try trips.list(query, for: session, replyTo, counting: &counters)
       case .begin(let report, let actor): try request(report, by: actor, for: session, replyTo)
-      case .change(let change, let actor):
-        try self.change(change, by: actor, messageID: nil, at: now.timestamp)
+      case .change(let change, let actor, let key):
+        try self.change(change, by: actor, messageID: key, at: now.timestamp)
         showStored(change.tripID, isNew: false, to: session, replyTo)
       case .shares(let id, let question, let actor):
         emitStored(.trips(session, try answer(question, of: id, by: actor), replyTo: replyTo), to: session.outlet)

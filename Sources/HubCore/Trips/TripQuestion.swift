@@ -88,8 +88,8 @@ public enum TripQuestion: Sendable {
   case list(TripListQuery)
   /// A request of ops for a trip: its status is `requested`.
   case begin(TripStatusReport, by: Actor? = nil)
-  /// A change of pickup, dropoff or route.
-  case change(TripChange, Actor)
+  /// A change of pickup, dropoff or route. By its `key` a repetition is recognised.
+  case change(TripChange, Actor, key: MessageID? = nil)
   /// A question about a trip's shares.
   case shares(Identifier, TripShareQuestion, Actor)
   /// A question about a trip's offers.
