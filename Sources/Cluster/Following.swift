@@ -260,11 +260,11 @@ extension Following {
       return
     }
     retryLater(channel)
-    noteUnowned(channel)
+    noteUnowned(channel, isKnown: true)
   }
 
-  private func noteUnowned(_ channel: Channel) {
-    context.inputs.append(.cluster(.unowned(channel, isDenied: follows[channel]?.isDenied == true)))
+  private func noteUnowned(_ channel: Channel, isKnown: Bool) {
+    context.inputs.append(.cluster(.unowned(channel, isKnown: isKnown, isDenied: follows[channel]?.isDenied == true)))
   }
 
   /// Its owner is not known, or not there: sessions' questions wait for the next attempt, or are refused.
@@ -274,7 +274,7 @@ extension Following {
     }
     guard follows[channel] != nil else { return }
     retryLater(channel)
-    if context.isAlone { noteUnowned(channel) }
+    if context.isAlone { noteUnowned(channel, isKnown: false) }
     dropUnused(channel)
   }
 

@@ -227,9 +227,9 @@ public enum ClusterInput: Sendable {
   /// The channel's owner has answered a session; further publications are relayed.
   case followed(SubscribeInput, Subscribed, missed: [Publication], isParty: Bool)
   case refused(SubscribeInput, ErrorReply)
-  /// No hub has a followed channel's trip or driver, or the ledger cannot be reached. `isDenied`: the hub that had it
-  /// has answered that it has not.
-  case unowned(Channel, isDenied: Bool)
+  /// No hub has a followed channel's trip or driver (`isKnown`), or the ledger cannot be reached. `isDenied`: the hub
+  /// that had it has answered that it has not.
+  case unowned(Channel, isKnown: Bool, isDenied: Bool)
   /// The owner of a followed channel has answered again, after a gap or as a new owner. `missed` leads up to the answer
   /// where that is `recovered`.
   case resumed(Subscribed, missed: [Publication])

@@ -16,8 +16,9 @@ struct DistantTrips {
   enum Finding {
     /// Another hub has it.
     case elsewhere(TripStatus, driver: Identifier?)
-    /// No hub has it, as far as can be known. `isDenied`: the hub that had it has answered that it has not.
-    case nowhere(isDenied: Bool)
+    /// No hub has it, as far as can be known. `isKnown`: the ledger says so. `isDenied`: the hub that had it has
+    /// answered that it has not.
+    case nowhere(isKnown: Bool, isDenied: Bool)
     case over
 
     init(_ trip: TripState) { self = .elsewhere(trip.status, driver: trip.driverID) }
@@ -63,6 +64,8 @@ struct DistantTrips {
     case elsewhere
     /// It has ended at another hub, and is not followed any more.
     case over
+    /// No hub has it, and it may not begin here: it is not followed until the driver names it again.
+    case refused
   }
 
   /// Whose another hub's trip is, as far as is known.
@@ -108,8 +111,8 @@ struct DistantTrips {
 
   /// The trip of another hub that the driver's newest fix named.
   func named(by driver: Int) -> Identifier? {
-    guard let naming = namings[driver], naming.isCurrent, !naming.isForbidden, naming.state != .over else { return nil }
-    return naming.fix.trip
+    guard let naming = namings[driver], naming.isCurrent, !naming.isForbidden else { return nil }
+    return [.over, .refused].contains(naming.state) ? nil : naming.fix.trip
   }
 
   /// The driver's newest fix that named a trip, where that is known to be at no hub.
@@ -135,7 +138,9 @@ struct DistantTrips {
     namings[driver]?.fix.isGranted = fix.isGranted
     // Should its hub lose it, it begins here with its newest fix.
     if known.state == .elsewhere { namings[driver]?.fix.time = fix.time }
-    if namings[driver]?.isForbidden == true { throw Trips.forbidsNaming(fix.trip) }
+    guard namings[driver]?.isForbidden == true else { return }
+    namings[driver]?.isCurrent = false
+    throw Trips.forbidsNaming(fix.trip)
   }
 
   /// Whether a trip that is not here, but is named by a driver, has to be looked up.
@@ -144,12 +149,14 @@ struct DistantTrips {
     let isSame = known.fix.trip == fix.trip
     if isSame, known.state == .nowhere { return .isNowhere }
     namings[driver]?.isCurrent = isSame
-    return isSame || uptime - known.since < DistantTrips.patience ? .waits : .begins(forget(driver))
+    if uptime - known.since < DistantTrips.patience { return .waits }
+    guard isSame else { return .begins(forget(driver)) }
+    return known.state == .refused ? .begins([]) : .waits
   }
 
-  /// The trip that the driver names is being looked up.
+  /// The trip that the driver names is being looked up. What was refused stays forbidden meanwhile.
   mutating func begin(_ fix: Beginning, by driver: Int, at uptime: Int64) {
-    namings[driver] = Naming(fix: fix, since: uptime)
+    namings[driver] = Naming(fix: fix, owner: namings[driver]?.owner ?? .unknown, since: uptime)
     namers[fix.trip, default: []].append(driver)
   }
 
@@ -170,11 +177,12 @@ struct DistantTrips {
         namings[driver]?.owner = isOwner ? .driver : owner == nil ? .nobody : .another
         steps += setBusy(driver, status.occupiesDriver && isOwner)
       // A known trip of another hub does not begin here because its hub cannot be reached; one that it has lost does.
-      case .nowhere(let isDenied):
-        guard isDenied || namings[driver]?.state == .asked else { continue }
+      case .nowhere(let isKnown, let isDenied):
+        guard isDenied || namings[driver]?.state != .elsewhere else { continue }
         steps += setBusy(driver, false)
         namings[driver]?.state = .nowhere
         namings[driver]?.owner = .unknown
+        if isKnown, namings[driver]?.fix.isGranted == false { steps += refuse(driver) }
       // If the driver names it again, it is not looked for again.
       case .over:
         steps += unname(driver)
@@ -182,6 +190,14 @@ struct DistantTrips {
       }
     }
     return steps + namers.map { .changed($0) }
+  }
+
+  /// The driver's fixes may not begin the trip.
+  private mutating func refuse(_ driver: Int) -> [Step] {
+    let steps = unname(driver)
+    namings[driver]?.state = .refused
+    namings[driver]?.owner = .nobody
+    return steps
   }
 
   /// Another hub has a trip, as is known now, or known again. Its drivers' batches wait no longer, whether or not that

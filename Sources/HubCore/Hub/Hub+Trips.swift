@@ -153,8 +153,9 @@ extension Hub {
     let known = trips.find(id)
     if known == nil, channels.isInCluster {
       let fix = DistantTrips.Beginning(trip: id, isGranted: isGranted, time: time)
+      let isNowhere = lookUp(fix, by: driver)
       try distant.checkNamed(fix, by: driver)
-      if !lookUp(fix, by: driver) { return nil }
+      if !isNowhere { return nil }
     }
     try trips.checkNamed(known, id, by: drivers[driver].id, isGranted: isGranted)
     let trip: Int

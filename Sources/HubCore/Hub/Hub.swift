@@ -274,7 +274,8 @@ public struct Hub: ~Copyable {
       if found == .isHere { return subscribe(input) }
       if found == .full { refuseSubscription(input, counters.refuseChannel()) }
     case .refused(let input, let error): emit(.subscriptionRefused(input.session, error), to: input.session.outlet)
-    case .unowned(let name, let isDenied): carryOut(distant.take(.nowhere(isDenied: isDenied), of: name, drivers))
+    case .unowned(let name, let isKnown, let isDenied):
+      carryOut(distant.take(.nowhere(isKnown: isKnown, isDenied: isDenied), of: name, drivers))
     case .resumed(let answer, let missed): resume(answer, missed)
     case .relayed(let publication): relay(publication)
     case .relayedPositions(let positions): for position in positions { relay(position) }
