@@ -182,7 +182,7 @@ struct Claims {
   /// Makes due claims and releases.
   mutating func claim() {
     guard context.phase == .member else { return }
-    claimAnew()
+    if context.isLedgerUp { claimAnew() }
     for _ in 0..<context.limits.claimsPerTurn {
       guard let channel = queue.popLast() else { return }
       owned[channel]?.isQueued = false
@@ -252,7 +252,7 @@ struct Claims {
       handleHeld(channel, by: owner, known)
     case .unknown, .refused:
       // Only the ledger knows whether it was carried out.
-      if !known.isReleased, !known.isClaimed { owned[channel]?.hasLostAnswer = true }
+      if !known.isReleased { owned[channel]?.hasLostAnswer = true }
       putOff(channel)
     }
   }

@@ -1,4 +1,5 @@
 // What the ledger calls a hub's own: that it is looked at again in order, and forgotten where it is not so.
+import HubBackplane
 import HubBackplaneSupport
 import HubCore
 import HubMessages
@@ -50,6 +51,37 @@ import Testing
       world.run(seconds: 1)
     }
     #expect(rider.positions.count + rider.rawFixes.count >= 4 && rider.faults == [] && rider.gaps == 0)
+  }
+
+  @Test("Where the answer to a further claim is lost, which named who waits, all hubs are notified with the next one")
+  func lostAnswer() throws {
+    let now = Moment(uptime: 1_000_000_000, timestamp: Timestamp(milliseconds: 1_700_000_000_000))
+    let identity = ClusterIdentity(name: "a", address: "127.0.0.1:1", version: "test", keys: testKeys)
+    let context = ClusterContext(identity, limits: ClusterLimits(), outlet: 1, now: now, openSessions: { _ in [:] })
+    (context.phase, context.isLedgerUp, context.incarnation) = (.member, true, 7)
+    let peer = context.peers[try #require(context.peer("b"))]
+    peer.begin(8)
+    peer.isMember = true
+    var claims = Claims(context)
+    for (channel, isSeized) in [(Channel.driver(id("d1")), true), (.trip(id("t1")), false)] {
+      func claim(_ answer: LedgerAnswer) -> Int {
+        let before = peer.controlBytes
+        context.questions.removeAll()
+        claims.queueAll()
+        claims.claim()
+        #expect(context.questions.map(\.purpose) == [.claim(channel)])
+        claims.handle(claim: answer, of: channel)
+        return peer.controlBytes - before
+      }
+      claims.own(channel, seizes: isSeized)
+      #expect(claim(.claimed(generation: 5, before: nil, waiting: [])) == 0)
+      #expect(claim(.unknown) == 0)
+      #expect(claim(.claimed(generation: 5, before: "a", waiting: [])) > 0)
+      #expect(claim(.claimed(generation: 5, before: "a", waiting: [])) == 0, "once")
+      claims.disown(channel)
+      claims.claim()
+      claims.handle(release: .done, of: channel)
+    }
   }
 
   @Test("Drivers that may have a second home are looked for before all that is claimed again for its age")
