@@ -129,6 +129,9 @@ final class Peer {
 
   // MARK: Input
 
+  /// Whether it may count all trips: not one that joined a while ago, and whose process was never heard.
+  var mayCount: Bool { isMember && (clock != 0 || !isSilent) }
+
   enum Order: Equatable {
     case next
     /// So many frames are missing before it.

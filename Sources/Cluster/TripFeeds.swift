@@ -5,10 +5,10 @@
 //                                   ←────────────────────────────── c's own, numbered by c
 //     all, numbered by a           ─────→ b's sessions ───────────→ c's sessions
 //
-// Each hub computes which one counts from the members: the one whose name weighs most (rendezvous hashing). So it stays
-// the same while it is a member. Two that count at once do no harm: an answer names its stream, and a hub that wants
-// the other one asks again. A stream is followed like any channel, with `since` after a gap. If that does not recover
-// everything, the hub that counts notifies its followers, as a new one does.
+// Each hub computes which one counts from the members: the one whose name weighs most (rendezvous hashing), without
+// those that it has never heard. So it stays the same while it is a member. Two that count at once do no harm: an answer
+// names its stream, and a hub that wants the other one asks again. A stream is followed like any channel, with `since`
+// after a gap. If that does not recover everything, the hub that counts notifies its followers, as a new one does.
 import HubBackplane
 import HubBytes
 import HubCore
@@ -47,7 +47,7 @@ extension ClusterContext {
   fileprivate var weightiest: TripCounter {
     guard phase == .member, knowsMembers else { return .unknown }
     var (counter, weight) = (TripCounter.here, Peer.weight(of: identity.name))
-    for index in peers.indices where peers[index].isMember && peers[index].weight > weight {
+    for index in peers.indices where peers[index].mayCount && peers[index].weight > weight {
       (counter, weight) = (.peer(index), peers[index].weight)
     }
     return counter

@@ -220,6 +220,26 @@ final class TripsWorld {
     #expect(trips.faults() == [])
   }
 
+  @Test("A member that is never heard does not count, however much its name weighs")
+  func neverHeard() throws {
+    let trips = TripsWorld(ClusterWorld())
+    let counter = try #require(trips.counter)
+    for name in ["a", "b", "c"] {
+      _ = trips.watch(at: name)
+      trips.begin(at: name)
+    }
+    trips.run(milliseconds: 500)
+    let name = try #require((0..<1000).map { "n\($0)" }.max { Peer.weight(of: $0) < Peer.weight(of: $1) })
+    let member = MemberRecord(name: name, incarnation: 9, address: "127.0.0.1:9", version: "test")
+    let ledger = MemoryLedger(trips.world.engine, member: name)
+    #expect(ledger.ask(.renew(member, leaseMilliseconds: 60_000), ticket: 1))
+    trips.run(milliseconds: 6000)
+    #expect(trips.world.members.allSatisfy { $0.node.node.context.member(name) != nil } && trips.counter == counter)
+    for index in 0..<3 { trips.move(index) }
+    trips.run(milliseconds: 500)
+    #expect(trips.faults() == [] && trips.watchers.allSatisfy { $0.moves.count >= 3 })
+  }
+
   @Test("A link is cut for as many events as are kept: nothing is missing; for more: the rider is notified")
   func longCut() throws {
     var hubLimits = HubLimits()
