@@ -89,7 +89,8 @@ public enum LedgerQuestion: Sendable, Equatable {
 /// The ledger's answer.
 public enum LedgerAnswer: Sendable, Equatable {
   case incarnation(UInt64)
-  case renewed
+  /// `wasKnown`: it had a record of a member of this name.
+  case renewed(wasKnown: Bool)
   /// A later incarnation has this member's name.
   case superseded(by: UInt64)
   case done

@@ -186,7 +186,9 @@ public final class RedisLedger: Ledger {
     let strange = LedgerAnswer.refused("an answer that makes no sense: \(value)")
     switch question {
     case .incarnation: return value.integer.map { .incarnation(UInt64(clamping: $0)) } ?? strange
-    case .renew: return value.integer.map { $0 == 0 ? .renewed : .superseded(by: UInt64(clamping: $0)) } ?? strange
+    case .renew:
+      guard let other = value.integer else { return strange }
+      return other > 0 ? .superseded(by: UInt64(other)) : .renewed(wasKnown: other == 0)
     case .leave, .release, .concede: return .done
     case .members: return members(value) ?? strange
     case .claim: return claimed(value) ?? strange

@@ -38,7 +38,7 @@ enum RedisScripts {
     redis.call('SET', KEYS[4], ARGV[5], 'PX', ARGV[4])
     redis.call('SADD', KEYS[2], ARGV[1])
     if tonumber(redis.call('GET', KEYS[3]) or '0') < mine then redis.call('SET', KEYS[3], ARGV[2]) end
-    return 0
+    return record and 0 or -1
     """
 
   // KEYS: record, set of names. ARGV: name, incarnation.

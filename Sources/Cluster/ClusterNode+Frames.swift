@@ -75,6 +75,12 @@ extension ClusterNode {
     if let unreadable { throw unreadable }
   }
 
+  /// The ledger may have lost its memory.
+  mutating func writeBack() {
+    claims.queueAll()
+    following.beginLedger()
+  }
+
   /// A later process has this hub's name.
   mutating func supersede(by other: UInt64) {
     guard context.phase == .member else { return }

@@ -45,6 +45,8 @@ public struct ClusterNode: ~Copyable {
   private var asked: [UInt64: ClusterContext.Purpose] = [:]
   private var lastTicket: UInt64 = 0
   private var renewsAt = Int64.min
+  /// The ledger has had this hub's record since it came up.
+  private var hasRenewed = false
   var following: Following
   var interest: Interest
   var claims: Claims
@@ -343,9 +345,8 @@ public struct ClusterNode: ~Copyable {
     case .up(let node, let warnings):
       context.ledgerIsUp()
       ledgerFault = nil
-      renewsAt = .min
-      claims.queueAll()
-      following.beginLedger()
+      (renewsAt, hasRenewed) = (.min, false)
+      writeBack()
       context.notices.append(.ledgerUp(node, warnings: warnings))
     case .down(let node, let reason):
       // Also at the start, and where it is another reason than before.
@@ -378,6 +379,9 @@ public struct ClusterNode: ~Copyable {
       context.notices.append(.joined(incarnation: number))
     case .renewal:
       if case .superseded(let other) = answer { supersede(by: other) }
+      guard case .renewed(let wasKnown) = answer else { return }
+      if hasRenewed, !wasKnown { writeBack() }
+      hasRenewed = true
     case .members: if case .members(let members) = answer { handle(members: members) }
     case .claim(let channel): claims.handle(claim: answer, of: channel)
     case .release(let channel):

@@ -139,12 +139,11 @@ public final class MemoryEngine {
       highestIncarnation = max(highestIncarnation + 1, UInt64(now / 1_000_000_000))
       return .incarnation(highestIncarnation)
     case .renew(let member, let lease):
-      if let other = member.name.isEmpty ? nil : living(member.name), other.incarnation > member.incarnation {
-        return .superseded(by: other.incarnation)
-      }
+      let known = living(member.name)
+      if let known, known.incarnation > member.incarnation { return .superseded(by: known.incarnation) }
       members[member.name] = (member, now + lease * 1_000_000)
       highestIncarnation = max(highestIncarnation, member.incarnation)
-      return .renewed
+      return .renewed(wasKnown: known != nil)
     case .leave(let name, let incarnation):
       if living(name)?.incarnation == incarnation { members[name] = nil }
       return .done

@@ -40,7 +40,7 @@ extension Answering {
     #expect(third >= 1_600_000_000, "the engine's clock, where it has lost its memory")
     let high = third + 1_000_000
     let member = MemberRecord(name: "high", incarnation: high, address: "127.0.0.1:1", version: "x")
-    #expect(try answer(.renew(member, leaseMilliseconds: 5000)) == .renewed)
+    #expect(try answer(.renew(member, leaseMilliseconds: 5000)) == .renewed(wasKnown: false))
     #expect(try answer(.incarnation) == .incarnation(high + 1))
     #expect(try answer(.leave(name: "high", incarnation: high)) == .done)
   }
@@ -51,18 +51,23 @@ extension Answering {
       name: "b", incarnation: 6, address: "[::1]:8080", version: "0.1",
       status: MemberStatus(lag: 210, cellsWatched: 3, cellsAsked: 70_000, ledgers: 1 << 60))
     #expect(try answer(.members) == .members([]))
-    #expect(try answer(.renew(b, leaseMilliseconds: 60_000)) == .renewed)
-    #expect(try answer(.renew(a, leaseMilliseconds: 60_000)) == .renewed)
+    #expect(try answer(.renew(b, leaseMilliseconds: 60_000)) == .renewed(wasKnown: false))
+    #expect(try answer(.renew(a, leaseMilliseconds: 60_000)) == .renewed(wasKnown: false))
     #expect(try answer(.members) == .members([a, b]))
     // A later process of the same name goes before; the earlier one gets an error, and cannot end the later.
     b.incarnation = 9
-    #expect(try answer(.renew(b, leaseMilliseconds: 60_000)) == .renewed)
+    #expect(try answer(.renew(b, leaseMilliseconds: 60_000)) == .renewed(wasKnown: true))
     b.incarnation = 6
     #expect(try answer(.renew(b, leaseMilliseconds: 60_000)) == .superseded(by: 9))
     #expect(try answer(.leave(name: "b", incarnation: 6)) == .done)
     #expect(try answer(.leave(name: "a", incarnation: 5)) == .done)
     b.incarnation = 9
     #expect(try answer(.members) == .members([b]))
+    // So a member notices that the engine has forgotten everything.
+    try forget()
+    for wasKnown in [false, true] {
+      #expect(try answer(.renew(b, leaseMilliseconds: 60_000)) == .renewed(wasKnown: wasKnown))
+    }
     #expect(try answer(.leave(name: "b", incarnation: 9)) == .done)
   }
 

@@ -231,7 +231,7 @@ struct RedisTests {
     let ledger = try RealLedger(engine)
     try ledger.runUntilUp()
     let member = MemberRecord(name: "b", incarnation: 6, address: "127.0.0.1:1", version: "x")
-    #expect(try ledger.answer(.renew(member, leaseMilliseconds: 60_000)) == .renewed)
+    #expect(try ledger.answer(.renew(member, leaseMilliseconds: 60_000)) == .renewed(wasKnown: false))
     #expect(engine.reply(to: "SADD lh:members a c") == ":2\r\n")
     #expect(engine.reply(to: "SET lh:m:a 7") == "+OK\r\n" && engine.reply(to: "SET lh:m:c x-y-z") == "+OK\r\n")
     #expect(try ledger.answer(.members) == .members([member]))

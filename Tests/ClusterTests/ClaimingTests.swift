@@ -53,6 +53,24 @@ import Testing
     #expect(rider.positions.count + rider.rawFixes.count >= 4 && rider.faults == [] && rider.gaps == 0)
   }
 
+  @Test("What an engine has lost under its connections is written back with the next renewal, and nothing else is")
+  func emptied() {
+    let world = ClusterWorld()
+    world.connect("d1", at: "a", slot: 1)
+    world.ask("t1", .requested, at: "b", slot: 9)
+    world.run(seconds: 3)
+    var claims = 0
+    world.engine.trace = { if $0.contains("asks claim") { claims += 1 } }
+    world.run(seconds: 10)
+    #expect(claims == 0)
+    world.engine.forget()
+    let rider = world.follow(.driver(id("d1")), at: "c", slot: 50)
+    world.run(seconds: 2.5)
+    #expect(world.engine.owner(of: "d:d1") == "a" && world.engine.owner(of: "t:t1") == "b" && claims == 2)
+    world.drive(rider, at: "a", slot: 1)
+    #expect(claims == 2)
+  }
+
   @Test("Where the answer to a further claim is lost, which named who waits, all hubs are notified with the next one")
   func lostAnswer() throws {
     let now = Moment(uptime: 1_000_000_000, timestamp: Timestamp(milliseconds: 1_700_000_000_000))

@@ -101,7 +101,7 @@ private struct World: ~Copyable {
   private func answer(_ question: LedgerQuestion) -> LedgerAnswer {
     switch question {
     case .incarnation: .incarnation(ownIncarnation)
-    case .renew: .renewed
+    case .renew: .renewed(wasKnown: true)
     case .members:
       .members([MemberRecord(name: "b", incarnation: peerIncarnation, address: "127.0.0.1:2", version: "0")])
     case .claim: .claimed(generation: 1, before: nil, waiting: ["b"])
