@@ -6,9 +6,10 @@
 //     all, numbered by a           ─────→ b's sessions ───────────→ c's sessions
 //
 // Each hub computes which one counts from the members: the one whose name weighs most (rendezvous hashing), without
-// those that it has never heard. So it stays the same while it is a member. Two that count at once do no harm: an answer
-// names its stream, and a hub that wants the other one asks again. A stream is followed like any channel, with `since`
-// after a gap. If that does not recover everything, the hub that counts notifies its followers, as a new one does.
+// those that it has never heard. So it stays the same while it is a member. Two that count at once do no harm: an
+// answer names its stream, and a hub that wants the other one asks again. A stream is followed like any channel, with
+// `since` after a gap. If that does not recover everything, the hub that counts notifies its followers, as a new one
+// does.
 import HubBackplane
 import HubBytes
 import HubCore

@@ -1,5 +1,5 @@
-// Maintains the journal while the hub runs, on a thread of its own: a new snapshot when enough was written or a segment is
-// old, indexes of full segments, and removal of old ones.
+// Maintains the journal while the hub runs, on a thread of its own: a new snapshot when enough was written or a segment
+// is old, indexes of full segments, and removal of old ones.
 //
 // The durable state is a function of the journal. So a snapshot is not taken from the hub, which would have to pause or
 // to copy itself, but made from the one before it and the segments since, by a second hub that loads them as at a start

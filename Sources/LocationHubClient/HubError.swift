@@ -25,8 +25,8 @@ public struct HubError: Error, Sendable, Equatable, CustomStringConvertible {
     case replaced
     /// The server is no hub of this protocol, or it refused the connection permanently.
     case refused
-    /// `stop()` was called. Of a driver's move: the client ended before the hub's answer, for whatever reason, and keeps
-    /// the move.
+    /// `stop()` was called. Of a driver's move: the client ended before the hub's answer, for whatever reason, and
+    /// keeps the move.
     case stopped
     /// The task that asked was cancelled.
     case cancelled

@@ -33,7 +33,7 @@ final class EventReader {
 
   struct Passed {
     var events: ArraySlice<FoundEvent> = []
-    /// That of its last event that was delivered or is being delivered; the channel's next one is there or behind it.
+    /// The group of the last event that was delivered or is being delivered: the next one is there or behind it.
     var group: GroupPosition?
     /// There are no others up to the cursor.
     var isComplete: Bool

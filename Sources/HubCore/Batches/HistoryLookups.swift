@@ -103,10 +103,9 @@ struct HistoryLookups {
     fixes + new <= limits.waitingFixes && ofDriver[UInt32(driver)]?.count ?? 0 < limits.waitingPerDriver
   }
 
-  /// The time up to which a driver's fixes are stored once the records through `storedThrough` are, and none that waits
-  /// here is earlier.
-  func limit(_ storedThrough: UInt64, _ drivers: inout Drivers, _ driver: Int) -> Timestamp? {
-    guard var end = drivers.storedThrough(storedThrough, of: driver) else { return nil }
+  /// The time up to which a driver's fixes are stored, as far as none that waits here is earlier.
+  func limit(_ storedThrough: Timestamp?, of driver: Int) -> Timestamp? {
+    guard var end = storedThrough else { return nil }
     for ticket in ofDriver[UInt32(driver)] ?? [] {
       guard let batch = batches[ticket], let first = batch.indices.first,
         case .success(let fix) = batch.input.batch.fixes[first]

@@ -82,7 +82,8 @@ extension Hub {
   /// Answers a driver's ping with the time up to which its fixes are stored.
   mutating func answer(_ session: SessionRef, _ messageID: MessageID, _ ping: Ping, of id: Identifier?) {
     let storedThrough = (id.map { drivers.find($0) } ?? drivers.driver(of: session)).flatMap { driver in
-      storage.isOn ? lookups.limit(storage.storedThrough, &drivers, driver) : drivers[driver].tracker.newest
+      guard storage.isOn else { return drivers[driver].tracker.newest }
+      return lookups.limit(drivers.storedThrough(storage.storedThrough, of: driver), of: driver)
     }
     reply(
       .pong(Pong(replyTo: messageID, ping: ping, serverTime: now.timestamp, storedThrough: storedThrough)), to: session)

@@ -91,8 +91,8 @@ extension Offers {
     return (hits, true)
   }
 
-  /// Asks those of the drivers that still fit. `isIncomplete` where one does not, since it was found in an earlier turn,
-  /// or was asked before under another handle: it was forgotten and has returned. Others may be behind it.
+  /// Asks those of the drivers that still fit. `isIncomplete` where others may be behind one that does not: it was
+  /// found in an earlier turn, or was asked before under another handle (it was forgotten and has returned).
   private mutating func ask(
     _ hits: [DriverHit], _ search: Int, _ drivers: borrowing Drivers, _ trips: borrowing Trips,
     around pickup: Coordinate, at now: Moment
@@ -181,7 +181,7 @@ extension Offers {
   }
 }
 
-/// Where drivers are asked: round the pickup, measured to the place that riders are shown, so that no radius tells more.
+/// Where drivers are asked: round the pickup, by the places that riders are shown, so that no radius tells more.
 struct OfferArea {
   private let pickup: UnitVector
   private let radiusMeters: Double
