@@ -58,6 +58,35 @@ import Testing
     #expect(ended.count == 2 && ended.allSatisfy { !$0.isOfPeers && $0.added.map(\.cause) == [.endedFamily] })
   }
 
+  @Test("the end of a sub's families ends those of a hub whose clock is ahead, and none that begins behind it")
+  func clockAhead() throws {
+    let bench = try DurableBench(loops: 2)
+    bench.hub.joinCluster(outlet: 1)
+    func ask(_ input: HubInput) -> [Int] { answers(bench.turn([input]) + bench.store()).map(\.status) }
+    func begin(_ name: String, ahead: Int64 = 0) {
+      let family = TokenFamily(
+        id: InlineText(name)!, subject: id("R1"), role: .rider, claims: [], created: bench.now.timestamp + ahead)
+      #expect(ask(.credentials(peer, .begin(family), nil)) == [201])
+    }
+    func refresh(_ name: String) -> [Int] {
+      ask(.credentials(peer, .refresh(family: InlineText(name)!, subject: id("R1"), serial: 1), nil))
+    }
+    let margin = HubLimits.revocationMarginMilliseconds
+    begin("a.w1", ahead: 5000)
+    begin("a.w2", ahead: margin)
+    begin("a.w3", ahead: margin + 1)
+    let end = Revocation(endOfFamiliesOf: id("R1"), at: bench.now.timestamp)
+    _ = ask(.credentials(peer, .extend([end], isOfPeers: true), nil))
+    #expect(["a.w1", "a.w2", "a.w3"].map(refresh) == [[401], [401], [200]])
+    // At the hub that is asked to end them, and to which others send that again.
+    bench.advance(seconds: 1)
+    let request = CredentialRequest(asker, .end(of: id("R1")), nil)
+    #expect(ask(.cluster(.credentials(request, .ended(1, isComplete: false)))) == [200])
+    begin("a.w4")
+    _ = ask(.credentials(peer, .extend(bench.hub.allRevocations(), isOfPeers: true), nil))
+    #expect(refresh("a.w4") == [200])
+  }
+
   @Test("a revocation holds before it is stored, here and at peers, also where the disk is full and others wait for it")
   func fullDisk() throws {
     let bench = try DurableBench(loops: 2)
