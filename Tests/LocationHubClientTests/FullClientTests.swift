@@ -31,19 +31,19 @@ import Testing
     if isOpenFirst { try stage.open() }
     let (moves, fixes) = (FixQueue.maximumMoves, DriverPart.maximumInFlight + DriverPart.maximumBatch)
     let failures = Mutex(0)
+    let count: @Sendable (Result<Void, HubError>) -> Void = { outcome in
+      if case .failure = outcome { failures.withLock { $0 += 1 } }
+    }
     try stage.turn { engine, now in
       for number in 0..<moves {
         engine.move(
-          TripStatusReport(tripID: Identifier("T\(number)")!, status: .accepted, timestamp: now.timestamp), now
-        ) { _ in failures.withLock { $0 += 1 } }
+          TripStatusReport(tripID: Identifier("T\(number)")!, status: .accepted, timestamp: now.timestamp), now, count)
       }
       // Each fix of another trip, so that each goes by itself, which is what costs most.
       for second in 0..<fixes { engine.driver?.keep(Self.fix(second), trip: Identifier("T\(second % 2)"), now) }
-      for _ in moves..<HubEngine.maximumRequests {
-        engine.report(Self.longest) { _ in failures.withLock { $0 += 1 } }
-      }
+      for _ in moves..<HubEngine.maximumRequests { engine.report(Self.longest, count) }
       #expect(failures.withLock { $0 } == 0)
-      engine.report(Self.longest) { _ in failures.withLock { $0 += 1 } }
+      engine.report(Self.longest, count)
       #expect(failures.withLock { $0 } == 1, "one more is refused")
     }
     if !isOpenFirst { try stage.open() }
