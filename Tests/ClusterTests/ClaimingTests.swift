@@ -77,7 +77,8 @@ import Testing
     let identity = ClusterIdentity(name: "a", address: "127.0.0.1:1", version: "test", keys: testKeys)
     let context = ClusterContext(identity, limits: ClusterLimits(), outlet: 1, now: now, openSessions: { _ in [:] })
     (context.phase, context.isLedgerUp, context.incarnation) = (.member, true, 7)
-    let peer = context.peers[try #require(context.peer("b"))]
+    let index = try #require(context.peer("b"))  // makes it
+    let peer = context.peers[index]
     peer.begin(8)
     peer.isMember = true
     var claims = Claims(context)
