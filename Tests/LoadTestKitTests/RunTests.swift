@@ -81,8 +81,8 @@ import Testing
     }
     #expect(result[.joined] == 1000 && result[.joinMax] > 0 && result[.delivered] == result[.sent])
     #expect(result[.connections] == 10 && result[.mostConnections] == 1010)
-    // A thousand take some MB: not so much each of the ten who came first.
-    #expect(result[.bytesUnderLoad] > 0 && result[.bytesUnderLoad] < 20_000, "\(result[.bytesUnderLoad])")
+    // A thousand take some MB: not so much each of the ten who came first. It may be less than before the storm.
+    #expect(result[.bytesUnderLoad] < 20_000, "\(result[.bytesUnderLoad])")
   }
 
   @Test("a reconnect storm: all who were cut off come again and are up to date")
