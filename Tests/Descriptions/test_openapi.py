@@ -21,9 +21,9 @@ UNSEEN = {
 }
 # Vectors of refused/http.ndjson whose fault no description can say.
 BEYOND = {
-    # Schemas leave objects open; a time may be 0, for all.
+    # Schemas leave objects open; a time may be 0, for all; and they don't know the time.
     "a revocation with an unknown member", "a fence whose filter has an unknown member", "a trip with an unknown member",
-    "a list of trips since a time in seconds",
+    "a list of trips since a time in seconds", "a revocation that has ended",
     "nearby without radius and limit", "within a box with south above north", "within a ring that is open",
     "an event stream with the last id of other channels", "offers of a trip without a pickup",
     "a request for a trip that names its driver and asks for offers",
