@@ -215,7 +215,8 @@ extension EndToEnd.MainPath {
       let answer = try again.subscribe("trip:T1", since: since, epoch: epoch)
       #expect(answer.payload["recovered"] as? Bool == false)
       #expect(answer.object("snapshot") != nil)
-      #expect(try again.settle().isEmpty)
+      let more = try again.settle()
+      #expect(more.isEmpty, "\(more)")
     }
   }
 
