@@ -45,7 +45,7 @@ public struct ClusterNode: ~Copyable {
   private var asked: [UInt64: ClusterContext.Purpose] = [:]
   private var lastTicket: UInt64 = 0
   private var renewsAt = Int64.min
-  /// The ledger has had this hub's record since it came up.
+  /// This hub has renewed its record since the ledger came up.
   private var hasRenewed = false
   var following: Following
   var interest: Interest

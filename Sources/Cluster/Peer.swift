@@ -129,7 +129,7 @@ final class Peer {
 
   // MARK: Input
 
-  /// Whether it may count all trips: not one that joined a while ago, and whose process was never heard.
+  /// Whether it may count all trips: a member, unless it joined a while ago and was never heard.
   var mayCount: Bool { isMember && (clock != 0 || !isSilent) }
 
   enum Order: Equatable {

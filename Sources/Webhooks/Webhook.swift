@@ -88,14 +88,14 @@ final class Webhook {
       event.published < before && event.position < lanes[channel] ?? cursor
     }
 
-    /// For one more replay, since `time`, before the cursor is where it was.
+    /// For another replay, since `time`, that begins before this one has caught up.
     func limited(to time: Timestamp) -> Skipped {
       var rest = self
       rest.before = min(before, time)
       return rest
     }
 
-    /// Without what `request` has come again.
+    /// Leaves out what `request` delivers again.
     func without(_ request: WebhookRequest?) -> Skipped {
       var rest = self
       switch request {
@@ -130,8 +130,8 @@ final class Webhook {
     peer = endpoint.url.isSecure ? TLSPeer(endpoint.tls, name: endpoint.url.host) : nil
   }
 
-  /// What is skipped by a webhook that continues this one, when it has carried out `request`; where that is a replay by
-  /// time, `since` that.
+  /// What a webhook that continues this one skips, once it has carried out `request`. `since`: the time of a replay by
+  /// time.
   func skipped(since: Timestamp?, _ request: WebhookRequest?) -> Skipped? {
     guard let since else { return skipped?.without(request) }
     return skipped?.limited(to: since) ?? Skipped(before: since, queue.progress)

@@ -93,7 +93,8 @@ final class Exchange {
   var handled = 0
   var answeredBytes = 0
   private var hasAnswered = false
-  /// The time of the request that is read runs: a new connection's from the beginning, of others from their first byte.
+  /// The time for the request that is being read has begun: for the first one with the connection, for others with
+  /// their first byte.
   private var isTimed = true
 
   init(_ connection: ConnectionID, from peer: HTTPPeer, deadline: Int64) {
@@ -186,8 +187,7 @@ final class Exchange {
     return progress.isComplete ? request : nil
   }
 
-  /// A request is incomplete, which must become complete until `end` (uptime, ns), unless its time runs already: then
-  /// false.
+  /// Gives an incomplete request until `end` (uptime, ns) to become complete. False where its time has begun before.
   func beginTime(until end: Int64) -> Bool {
     guard !isTimed else { return false }
     (isTimed, deadline) = (true, end)

@@ -49,7 +49,7 @@ struct HTTPService {
       compression: settings.configuration.compression ? compression() : nil)
   }
 
-  /// Takes bytes, and reads no more behind them for now where an answer is due and they are many.
+  /// Takes bytes. Where an answer is due and too many wait behind its request, the socket is not read until then.
   func take(_ bytes: UnsafeRawBufferPointer, _ exchange: Exchange) {
     unsafe exchange.input.append(bytes)
     if !exchange.mayRead(atMost: limits.pipelinedBytes) { loop.pauseReading(exchange.connection) }
@@ -99,7 +99,8 @@ struct HTTPService {
     }
   }
 
-  /// Drops an incomplete request; false where an answer is due: then the connection of whoever keeps sending ends.
+  /// Drops an incomplete request. False where an answer is due: then the connection is aborted, for its peer keeps
+  /// sending.
   func dropInput(_ exchange: Exchange) -> Bool {
     chargeUnfinished(exchange)
     let isDropped = exchange.dropInput()

@@ -90,7 +90,7 @@ public enum TripRequest: Sendable {
     }
   }
 
-  /// Whether its hub, where it has had it before, changes nothing that was changed since.
+  /// Whether a hub that has taken it before recognises it, and so undoes nothing that was done since.
   public var isRecognised: Bool {
     switch self {
     case .offers(_, _, .begin(_, key: nil), _), .offers(_, _, .stop, _): false

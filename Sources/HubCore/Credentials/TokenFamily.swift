@@ -101,7 +101,8 @@ public struct Revocation: Sendable, Equatable {
     self.init(.families(of: subject), until: time + HubLimits.refreshTokenMilliseconds)
   }
 
-  /// Whether it ends a family, of those that were made before the hub heard of it: whose clock may be ahead.
+  /// Whether it ends a family that was made before this hub heard of it. The clock of the hub that made the family may
+  /// be ahead.
   func ends(_ family: TokenFamily) -> Bool {
     guard case .families(family.subject) = name, let until else { return false }
     return family.created + HubLimits.refreshTokenMilliseconds <= until + HubLimits.revocationMarginMilliseconds

@@ -157,7 +157,7 @@ struct Driver {
 
   mutating func disconnect(at uptime: Int64) {
     session = nil
-    disconnected = max(uptime, lastFix + 1)  // a fix of the same turn came before, by the session
+    disconnected = max(uptime, lastFix + 1)  // a fix of the same turn came over this session
   }
 
   // MARK: How often it sends
@@ -207,7 +207,7 @@ struct Driver {
     if isStale { sampling = SamplingPolicy() }
     let reason = sampling.begin(status, isWatched: isWatched, rules: rules)
     let isRepeated = samplingInterval == Float(rules.interval(reason)) && samplingAdvised > lastFix
-    // One that only comes back, and sends no fix, must not stay online by that.
+    // A driver that reconnects without sending a fix must not stay online by that.
     if isStale || !isRepeated { noteAdvice(reason, at: uptime, rules) }
     return reason
   }
