@@ -14,12 +14,12 @@ public struct Arguments: Sendable {
   private let options: [Option]
   private var given: [String: [Value]] = [:]
   public private(set) var operands: [String] = []
-  /// What stood behind `--`, where the verb hands it on.
+  /// The words behind `--`, where the verb passes them on to another program.
   public private(set) var rest: [String] = []
-  /// What is wrong so far.
+  /// The mistakes found so far.
   public var faults = Faults()
 
-  /// Reads words in which there is no mistake.
+  /// Reads the words of a call; throws all mistakes in them as one error.
   public init(
     _ words: [String], verb: String, options: [Option], operands: String = "", handsOn: Bool = false,
     hint: (_ word: String, _ rest: ArraySlice<String>) -> String = { _, _ in "" }
@@ -93,8 +93,8 @@ public struct Arguments: Sendable {
   /// All values of an option that may be given several times.
   public func strings(_ name: String) -> [String] { values(name).map(\.text) }
 
-  /// The value of an option, the last where it was given several times; nil where it was not. Throws a wrong use that
-  /// names where it was given.
+  /// The value of an option, the last where it was given several times; nil where it was not. Throws a usage error that
+  /// says where the value was given.
   public func value<Value>(_ name: String, _ kind: ValueKind<Value>) throws(CommandError) -> Value? {
     guard let given = given[name]?.last else { return nil }
     guard let value = kind.read(given.text) else {

@@ -3,17 +3,17 @@
 /// How the process ends.
 public enum ExitCode: Int32, Sendable {
   case ok = 0
-  /// It was tried and failed.
+  /// The command was valid, but failed.
   case failed = 1
-  /// It was asked for wrongly.
+  /// The command line or a setting is invalid.
   case usage = 2
 }
 
 /// A failure that ends the process with a message for the person who called it.
 public enum CommandError: Error, Equatable, CustomStringConvertible {
-  /// It was asked for wrongly.
+  /// The command line or a setting is invalid.
   case usage(String)
-  /// It was tried and failed.
+  /// The command was valid, but failed.
   case failed(String)
 
   /// The exit code of the process.
@@ -46,7 +46,7 @@ public struct Faults: Sendable {
     do throws(CommandError) { try work() } catch { add(error) }
   }
 
-  /// Throws what was collected, as one error: a wrong use where one of them is.
+  /// Throws the collected errors, if any, as one: a usage error where one of them is.
   public func check() throws(CommandError) {
     guard errors.count > 1 else {
       if let only = errors.first { throw only }

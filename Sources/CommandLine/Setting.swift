@@ -8,7 +8,7 @@ public struct Option: Sendable {
   /// The placeholder of the value in the help; nil for a switch.
   public var placeholder: String?
   public var help: String
-  /// It may be given several times.
+  /// Whether it may be given several times.
   public var repeats: Bool
 
   public init(_ name: String, _ placeholder: String? = nil, _ help: String, repeats: Bool = false) {
@@ -25,18 +25,18 @@ public struct Setting<Root>: Sendable {
   public let placeholder: String?
   public let help: String
   public let repeats: Bool
-  /// What it may be: behind "must be", and as a range.
+  /// The allowed values: as text behind "must be", and as a range.
   public let words: String
   public let range: String
-  /// What happens past it, where it is a limit, and the metric that counts that.
+  /// For a limit, what happens beyond it, and the metric that counts this; nil for other settings.
   public let past: String?
-  /// Copies its value from another root, where it may change while what it is set for runs; nil for all others.
+  /// Copies the value from another root, for a setting that may change at run time; nil for all others.
   public private(set) var copy: (@Sendable (inout Root, Root) -> Void)?
-  /// It may change while what it is set for runs.
+  /// Whether it may change at run time.
   public var isLive: Bool { copy != nil }
-  /// Puts a value in; false where it is none.
+  /// Sets the value of a root from its text; false where the text is invalid.
   public let read: @Sendable (inout Root, String) -> Bool
-  /// The value as it would be given, or words for what holds without one; nil where nothing does.
+  /// The value as it would be given, or words for what applies without one; nil where nothing is to be shown.
   public let write: @Sendable (Root) -> String?
 
   /// A setting with its own reader, which may be given several times if it `repeats`.
@@ -68,7 +68,7 @@ public struct Setting<Root>: Sendable {
       read: { root, text in kind.read(text).map { root[keyPath: path] = $0 } != nil })
   }
 
-  /// What has no value unless it is given.
+  /// A setting that has no value unless it is given.
   public init<Value>(
     _ name: String, _ path: any WritableKeyPath<Root, Value?> & Sendable, _ kind: ValueKind<Value>,
     _ placeholder: String,
@@ -96,8 +96,8 @@ public struct Setting<Root>: Sendable {
     return setting
   }
 
-  /// This setting, as one that may change while what it is set for runs. `path`: where its value is. Where it has
-  /// several, once for each.
+  /// This setting, as one that may change at run time. `path` is where its value is; for a setting with several paths
+  /// this is called once for each.
   public func live<Value>(_ path: any WritableKeyPath<Root, Value> & Sendable) -> Setting {
     var setting = self
     setting.copy = { [copy] root, other in
@@ -114,14 +114,14 @@ public struct Setting<Root>: Sendable {
 }
 
 extension Arguments {
-  /// Puts in what was given; the first thing that is wrong is thrown, with all others of these settings.
+  /// Sets the given values of `root`; throws the faults of all these settings as one error.
   public func apply<Root>(_ settings: [Setting<Root>], to root: inout Root) throws(CommandError) {
     var faults = Faults()
     apply(settings, to: &root, &faults)
     try faults.check()
   }
 
-  /// Puts in what was given, and collects what is wrong.
+  /// Sets the given values of `root`, and collects invalid ones in `faults`.
   public mutating func collect<Root>(_ settings: [Setting<Root>], into root: inout Root) {
     apply(settings, to: &root, &faults)
   }

@@ -9,7 +9,7 @@ public struct Verb: Sendable {
   public var options: [Option]
   private let action: @Sendable ([String]) throws(CommandError) -> ExitCode
 
-  /// `run` gets valid arguments or, with `collectsFaults`, `Arguments.faults` to add to.
+  /// `run` gets valid arguments; with `collectsFaults` they may have `faults`, to which it adds its own.
   public init(
     name: String, operands: String, summary: String, options: [Option], collectsFaults: Bool = false,
     run: @escaping @Sendable (Arguments) throws(CommandError) -> ExitCode

@@ -2,21 +2,21 @@
 public import HubBytes
 public import HubGeo
 
-/// The changes in one cell since the tick before, or a snapshot. State: the latest replaces earlier ones, without
-/// numbers.
+/// The changes in one cell since the previous tick, or a full snapshot. It is state: the latest update replaces earlier
+/// ones, and it has no sequence number.
 public struct AreaUpdate: Sendable, Equatable {
   /// A driver as watchers of an area see it.
   public struct Driver: Sendable, Equatable {
-    /// Riders get a pseudonym, which changes from time to time.
+    /// The driver's id. Riders get a pseudonym, which changes from time to time.
     public var driverID: Identifier
-    /// Riders get the middle of a square of about 20 m.
+    /// The published position. Riders get the centre of a square of about 20 m instead.
     public var coordinate: Coordinate
     /// Degrees clockwise from true north. Riders get none.
     public var heading: Double?
     /// Metres per second. Riders get none.
     public var speed: Double?
     public var status: DriverStatus
-    /// Whose clock `timestamp` is by.
+    /// The clock that `timestamp` was read from.
     public var timeSource = TimeSource.fix
     /// The fix's time. Riders get the second of the tick, the same for all drivers of an update.
     public var timestamp: Timestamp
@@ -45,7 +45,7 @@ public struct AreaUpdate: Sendable, Equatable {
     public var vehicleType: InlineText?
     /// False for an offline driver, shown at its last position.
     public var isOnline = true
-    /// When its last trip ended (ms since 1970; 0 for none): for other hubs of a cluster, in no message.
+    /// When its last trip ended (ms since 1970; 0 for none). Only hubs of a cluster send it, to each other.
     public var lastTripEnded: Int64 = 0
 
     public init(tripID: Identifier?, accuracy: Double, confidence: Confidence, vehicleType: InlineText?) {
@@ -62,9 +62,9 @@ public struct AreaUpdate: Sendable, Equatable {
   /// True for a snapshot; else `drivers` are those that moved or entered.
   public var isFull: Bool
   public var drivers: [Driver]
-  /// For ops, as many as `drivers`, in their order; none for riders.
+  /// For ops one element for each of `drivers`, in the same order; empty for riders.
   public var details: [Details] = []
-  /// Drivers that have left the cell. Valid only for drivers that the cell showed last.
+  /// Drivers that have left the cell. A client removes one only if no other cell has shown it since.
   public var left: [Identifier]
   /// The number of further drivers, beyond those that the cell shows.
   public var more: Int?

@@ -50,9 +50,9 @@ extension Channel {
     }
   }
 
-  /// The correct form, for a name that is no channel's.
+  /// Describes the correct form of a name that was refused, for the error text.
   static func expectation(of bytes: UnsafeRawBufferPointer) -> StaticString {
-    // No kind is longer, and to compare a long text may take the square of its length.
+    // No prefix is longer. Comparing long Strings may take quadratic time (canonical equivalence).
     guard let colon = unsafe bytes.prefix(16).firstIndex(of: UInt8(ascii: ":")) else { return anyName }
     let rest = unsafe UnsafeRawBufferPointer(rebasing: bytes[(colon + 1)...])
     switch unsafe String(decoding: bytes[..<colon], as: UTF8.self) {
@@ -82,7 +82,7 @@ extension Channel {
     }
   }
 
-  /// The correct form, for a name that is no channel's.
+  /// Describes the correct form of a name that was refused, for the error text.
   public static func expectation(of name: String) -> StaticString {
     var name = name
     return name.withUTF8 { unsafe expectation(of: UnsafeRawBufferPointer($0)) }

@@ -2,7 +2,7 @@
 import HubBytes
 public import HubGeo
 
-/// A channel by its name.
+/// The parsed name of a channel.
 public enum Channel: Sendable, Hashable, BitwiseCopyable {
   /// `trip:<tripId>`: driver_location, eta_update, trip_update, notification.
   case trip(Identifier)
@@ -29,10 +29,10 @@ public enum Channel: Sendable, Hashable, BitwiseCopyable {
   /// `stats`: the hub's own figures, for ops.
   case stats
 
-  /// Characters of an area's geohash, and of a view's cells: cells from 156 km down to 38 m.
+  /// The number of characters of an area's geohash, and of a view's cells: cells from 156 km down to 38 m.
   public static let areaPrecisions = 3...8
 
-  /// Whether it is about blocks of counted cells.
+  /// Whether it is a `counts:` channel, of a box or of one block.
   public var isOfCounts: Bool {
     switch self {
     case .counts, .countsBlock: true

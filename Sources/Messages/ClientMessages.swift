@@ -38,7 +38,7 @@ public struct UpdateEnvelope: Sendable, Equatable, BitwiseCopyable {
   }
 }
 
-/// All messages of clients. All but the frequent one are `indirect`, so that it alone makes the size.
+/// Every client message. All cases but the frequent `locationUpdate` are `indirect`, so it alone sets the size.
 public enum ClientMessage: Sendable, Equatable {
   case locationUpdate(LocationUpdate)
   indirect case locationBatch(LocationBatch)
@@ -98,14 +98,14 @@ public struct TripStatusReport: Sendable, Equatable {
   public var location: Coordinate?
   /// The status that the sender expects; the move is refused if the trip has another.
   public var expectedStatus: TripStatus?
-  /// With `requested`, and with `accepted` by ops, who assign a driver.
+  /// Present with `requested`, and with `accepted` where ops assign a driver.
   public var driverID: Identifier?
   // Only with `requested`.
   public var pickup: Coordinate?
   public var dropoff: Coordinate?
   public var riderID: Identifier?
   public var route: Route?
-  /// The hub begins to look for a driver at once.
+  /// If present, the hub offers the trip to drivers at once, by these criteria.
   public var offer: OfferCriteria?
 
   public init(
@@ -141,7 +141,7 @@ public struct TripChange: Sendable, Equatable {
     self.route = route
   }
 
-  /// It has no change.
+  /// Whether it changes nothing.
   public var isEmpty: Bool { pickup == nil && dropoff == nil && route == nil }
 }
 
@@ -166,7 +166,7 @@ public struct Subscribe: Sendable, Equatable {
   public var viewID: InlineText?
   /// Characters of the geohashes of a view's cells, within `Channel.areaPrecisions`; nil leaves it to the hub.
   public var precision: Int?
-  /// Only events: no positions, no ETAs.
+  /// Whether the subscriber wants only events: no positions, no ETAs.
   public var isEventsOnly: Bool
 
   public init(
@@ -182,7 +182,7 @@ public struct Subscribe: Sendable, Equatable {
 }
 
 extension Subscribe {
-  /// Throws for a size of cells that does not exist.
+  /// Checks the number of characters of a view's cells; throws where it is out of range.
   static func precision(_ characters: Int) throws(ValidationError) -> Int {
     guard Channel.areaPrecisions.contains(characters) else {
       throw ValidationError(.precision, "expected a whole number from 3 to 8")

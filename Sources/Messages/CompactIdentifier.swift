@@ -104,11 +104,11 @@ public enum CompactIdentifier: Sendable {
 
   /// Eight digits, of which the first is the highest, as characters in memory order.
   private static func characters(_ digits: UInt64) -> UInt64 {
-    // Each digit to a byte of its own, halves first.
+    // Moves each digit into a byte of its own, by halving three times.
     var spread = (digits | digits << 16) & 0x0000_FFFF_0000_FFFF
     spread = (spread | spread << 8) & 0x00FF_00FF_00FF_00FF
     spread = (spread | spread << 4) & 0x0F0F_0F0F_0F0F_0F0F
-    // Ten and more carry into the upper half when six is added.
+    // Digits of ten and more are letters: adding six carries into the upper half of their byte.
     let letters = (spread + 0x0606_0606_0606_0606) >> 4 & 0x0101_0101_0101_0101
     return (spread + 0x3030_3030_3030_3030 + letters * 0x27).byteSwapped
   }

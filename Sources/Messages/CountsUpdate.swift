@@ -32,6 +32,6 @@ public struct CountsUpdate: Sendable, Equatable {
     self.cells = cells
   }
 
-  /// Characters that a counted cell has more than its block.
+  /// How many more characters the geohash of a counted cell has than that of its block.
   public static let depth = 2
 }

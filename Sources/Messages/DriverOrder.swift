@@ -13,7 +13,7 @@ struct DriverOrder {
     var index: Int32
   }
 
-  /// A binary heap: the first is the next, and each is before its children at 2i + 1 and 2i + 2.
+  /// A binary heap: the first key is the next driver's, and each is before its children at 2i + 1 and 2i + 2.
   private var heap: [Key]
 
   init(_ drivers: [DriverReport]) {
@@ -54,7 +54,7 @@ extension Identifier {
   /// Lexicographic by bytes.
   func isBefore(_ other: Identifier) -> Bool {
     for word in 0..<InlineText.capacity / 8 {
-      // What is behind the end is 0, which no character is.
+      // Bytes past the end of a text are 0, which is below every character of an id.
       let (a, b) = (text.word(word).bigEndian, other.text.word(word).bigEndian)
       if a != b { return a < b }
     }

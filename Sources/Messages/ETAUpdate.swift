@@ -34,9 +34,9 @@ public enum ETABasis: UInt8, Sendable, CaseIterable {
 public struct ETAUpdate: Sendable, Equatable {
   public var tripID: Identifier
   public var target: TripTarget
-  /// Whole seconds from when it was made.
+  /// Seconds until the arrival, from when the estimate was made; a whole number.
   public var eta: Double
-  /// Whole metres that are left.
+  /// Metres left to the target; a whole number.
   public var distance: Double
   /// By the hub's clock.
   public var arrivalTime: Timestamp

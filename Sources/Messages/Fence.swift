@@ -3,9 +3,9 @@
 public import HubBytes
 public import HubGeo
 
-/// A fence of ops: its shape, and what is published.
+/// A fence that ops have defined: its shape, its drivers, and what is published about them.
 public struct Fence: Sendable, Equatable {
-  /// The kinds, by their names in JSON.
+  /// The kinds of fences.
   public enum Kind: UInt8, Sendable, CaseIterable {
     /// An area.
     case area
@@ -28,7 +28,7 @@ public struct Fence: Sendable, Equatable {
   public enum Shape: Sendable, Equatable {
     case area(FenceArea)
     case hazard(FenceArea)
-    /// A driver of the fence and one of `others` are within so many metres, anywhere.
+    /// A driver of the fence and one of `others` are within this distance of each other, anywhere.
     case roaming(meters: Double, others: FenceFilter)
   }
 
@@ -38,14 +38,14 @@ public struct Fence: Sendable, Equatable {
   public static let speedLimits = 0.5...90.0
 
   public var id: Identifier
-  /// For people.
+  /// A name for people.
   public var title: InlineText?
   public var shape: Shape
   /// The drivers it applies to.
   public var drivers: FenceFilter
-  /// Seconds after which a stay is reported.
+  /// Seconds after which a stay is reported (`fence_dwell`); nil for never.
   public var dwell: Double?
-  /// Metres per second.
+  /// Metres per second above which `speeding` is reported; nil for never.
   public var speedLimit: Double?
 
   public init(
@@ -94,7 +94,7 @@ public struct Fence: Sendable, Equatable {
 public enum FenceArea: Sendable, Equatable {
   case circle(Circle)
   case polygons(MultiPolygon)
-  /// The route as it was put, for reports.
+  /// The corridor, and the route as it was given, for answers.
   case corridor(Corridor, Route)
 
   /// Whether the place is inside or on the border; `direction` is the same place as a unit vector. O(1) for circles,
@@ -135,7 +135,7 @@ public enum FenceArea: Sendable, Equatable {
   }
 }
 
-/// A set of drivers; nil and empty for any.
+/// Selects drivers: a member that is nil or empty matches any.
 public struct FenceFilter: Sendable, Equatable {
   public var status: DriverStatus?
   public var vehicleType: InlineText?
@@ -196,7 +196,7 @@ public struct FenceNotice: Sendable, Equatable {
   public var timestamp: Timestamp
   /// That position's coordinate.
   public var location: Coordinate?
-  /// Seconds since the enter, with exit and dwell.
+  /// Seconds since the driver entered; only in `fence_exit` and `fence_dwell`.
   public var duration: Double?
   public var speed: Double?
   public var speedLimit: Double?

@@ -1,12 +1,12 @@
 // A hub's own figures, each second.
 
-/// The figures of one second. The hub defines them (protocol/ops.md); in between they are text.
+/// The figures of one second. Only the hub and its readers know them (protocol/ops.md); here they are plain text.
 public struct HubFigures: Sendable, Equatable {
   /// When the second ended, by the hub's clock.
   public var timestamp: Timestamp
   /// The other members without the channel, as JSON without the braces.
   public var members: String
-  /// A histogram of latencies, ascending, by which hubs merge their figures. Not sent.
+  /// A histogram of latencies, ascending, from which hubs merge their figures. Clients do not get it.
   public var times: [Time]
 
   /// One bucket of the histogram: its upper bound, and how many fell into it.

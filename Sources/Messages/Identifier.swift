@@ -18,7 +18,7 @@ public struct Identifier: Sendable, Hashable, BitwiseCopyable {
     self.text = text
   }
 
-  /// An identifier of a checked text.
+  /// Wraps a text that is known to be a valid id.
   @inlinable public init(checked text: InlineText) { self.text = text }
 
   /// Nil when the length or a character is not allowed.

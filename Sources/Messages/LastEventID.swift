@@ -5,7 +5,7 @@ public import HubBytes
 
 /// The newest events that a client has of its stream's channels.
 public struct LastEventID: Equatable {
-  /// One for each channel; nil without an event yet.
+  /// One element for each channel, in order; nil where the client has no event yet.
   public var points: [ResumePoint?]
 
   public init(points: [ResumePoint?]) { self.points = points }

@@ -18,8 +18,8 @@ enum MessageLimits {
   static let tokens = 65_000
   /// Values and member names of one message from the hub.
   static let serverTokens = tokens + 100
-  /// Bytes of a `location_update` that is read without the tape; longer ones use it. All members at their longest are
-  /// under 1 KiB.
+  /// Bytes of a `location_update` that `PlainUpdate` reads; `JSONTape` parses longer ones. All members at their longest
+  /// are under 1 KiB.
   static let plainBytes = 4096
   /// Bytes of `epoch` (protocol/subscriptions.md, "Resuming").
   static let epochBytes = 32
@@ -28,7 +28,7 @@ enum MessageLimits {
   /// A session has far fewer subscriptions.
   static let channelHandles = 65_536
 
-  // What writers reserve for bounded messages, once for all their parts.
+  // Bytes that writers reserve at once for messages, and parts of messages, of bounded size.
 
   /// Bytes of a timestamp in its longest format, with quotation marks.
   static let timestampBytes = 26
@@ -45,7 +45,7 @@ enum MessageLimits {
   /// 64, two numbers of at most 32, two of 20, and two timestamps.
   static let etaBytes = 250 + channelNameBytes + 64 + 2 * 32 + 2 * 20 + 2 * timestampBytes
 
-  // Likewise for binary messages (protocol/binary.md).
+  // Reservations for binary messages (protocol/binary.md).
 
   /// Bytes of an id: its length and 64.
   static let binaryIDBytes = 1 + 64
@@ -66,8 +66,8 @@ enum MessageLimits {
 // Fixed by the protocol for a message's members; no operator changes it.
 
 extension DriverLocation {
-  /// Metres per second of a published position, wherever it stands; beyond, a client can't read the message. No vehicle
-  /// is that fast: a hub ignores speeds over 90 m/s.
+  /// Metres per second of a published position, in any message; clients refuse a message with more. No vehicle is that
+  /// fast: a hub ignores speeds over 90 m/s.
   public static let maximumSpeed = 1000.0
 }
 
@@ -130,12 +130,12 @@ extension NotificationPost {
 extension AreaUpdate {
   /// Drivers of one update, full or not. More are split into several updates, so that each fits an outbox.
   public static let maximumDrivers = 1000
-  /// Bytes of a driver with all members for ops, in JSON: more than usual.
+  /// An estimate of a driver's bytes with all members for ops, in JSON: more than most have.
   public static let usualDriverBytes = 256
 }
 
 extension CountsUpdate {
-  /// Bytes of a cell in JSON: more than usual.
+  /// An estimate of a cell's bytes in JSON: more than most have.
   public static let usualCellBytes = 96
 }
 

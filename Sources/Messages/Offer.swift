@@ -38,7 +38,7 @@ public struct Offer: Sendable, Equatable {
     public var dropoff: Coordinate?
     /// Great-circle metres (rounded to 1 m) from the driver's position to the pickup.
     public var distance: Double
-    /// Seconds until the driver would be there, rounded.
+    /// Seconds until the driver would be at the pickup, rounded.
     public var eta: Double
     /// By the hub's wall clock.
     public var expires: Timestamp
@@ -62,7 +62,7 @@ public struct Offer: Sendable, Equatable {
     case declined
     /// The driver went offline, became unavailable, or is on another trip.
     case unavailable
-    /// The offers were ended by their owner.
+    /// Ops have stopped the search for a driver.
     case stopped
 
     /// Its keyword on the wire.

@@ -43,7 +43,7 @@ public struct Publication: Sendable, Equatable {
   }
 }
 
-/// A publication that is a position: the one frequent kind, and trivial.
+/// A position as a publication: the only frequent kind. It holds no references.
 public struct PublishedPosition: Sendable, Equatable, BitwiseCopyable {
   public var channel: Channel
   public var number: UInt64
@@ -81,7 +81,7 @@ public struct DriverLocation: Sendable, Equatable, BitwiseCopyable {
   /// The radius in metres within which the true position is with 68 %.
   public var accuracy: Double
   public var confidence: Confidence
-  /// Whose clock `timestamp` is by.
+  /// The clock that `timestamp` was read from.
   public var timeSource = TimeSource.fix
   /// The fix's time, unchanged, where `timeSource` is `.fix`. Strictly ascending for a driver.
   public var timestamp: Timestamp
@@ -123,16 +123,16 @@ public struct TripUpdate: Sendable, Equatable {
   /// When it happened, by the sender's clock.
   public var timestamp: Timestamp
   public var location: Coordinate?
-  // Of a change, the changed members; on `trips` the present coordinates.
+  // In a change, the changed members; on the channel `trips` the trip's current coordinates.
   public var pickup: Coordinate?
   public var dropoff: Coordinate?
   /// Encoded polyline, unchanged.
   public var route: String?
-  /// Of an ended trip.
+  /// Only of an ended trip.
   public var summary: TripSummary?
   public var sequence: UInt64
 
-  /// It is a change, not a move.
+  /// Whether it is a change, not a move. Not valid on `trips`, where moves have coordinates, too.
   public var isChange: Bool { pickup != nil || dropoff != nil || route != nil }
 
   public init(
@@ -168,7 +168,7 @@ public struct TripSummary: Sendable, Equatable {
   public var waiting: Double
   /// Positions that named the trip.
   public var fixes: UInt64
-  /// Longer pauses between them, and their total in seconds.
+  /// Pauses between them that count as gaps, and the total of these in seconds.
   public var gaps: UInt64
   public var gapDuration: Double
 
@@ -213,7 +213,7 @@ public struct Notification: Sendable, Equatable {
     }
   }
 
-  /// The rest of the way, where it is about a driver on its way.
+  /// The remaining way to the target, in a notification about a driver under way.
   public struct Leg: Sendable, Equatable {
     public var target: TripTarget
     /// Rounded to metres and seconds.

@@ -14,7 +14,7 @@ public enum QueryRequest: Sendable, Equatable {
 public struct DriverSearch: Sendable, Equatable {
   /// Where to search.
   public enum Area: Sendable, Equatable {
-    /// Nearest first; nil for the asker's maximum.
+    /// Around a point, nearest first; a nil radius is the largest that the asker may use.
     case nearby(Coordinate, radiusMeters: Double?)
     case box(BoundingBox)
     case polygons(MultiPolygon)
@@ -115,7 +115,7 @@ public struct DriverReport: Sendable, Equatable {
     /// Seconds since the fix.
     public var age: Double
     public var timestamp: Timestamp?
-    /// Whose clock `timestamp` is by.
+    /// The clock that `timestamp` was read from.
     public var timeSource = TimeSource.fix
 
     public init(

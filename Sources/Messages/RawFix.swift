@@ -45,7 +45,7 @@ public struct RawFix: Sendable, Equatable {
   public var verdict: Verdict
   /// Why it was refused, as in the answer to its sender.
   public var reason: ErrorCode?
-  /// Metres from its published position.
+  /// Metres from the measured to the published position; nil where none was published.
   public var offset: Double?
 
   public init(driverID: Identifier, coordinate: Coordinate, timestamp: Timestamp, verdict: Verdict) {

@@ -111,7 +111,7 @@ public struct Subscribed: Sendable, Equatable {
   public var isOver = false
   /// The subscriber wants no states; not on the wire, since it has asked for that.
   public var isEventsOnly = false
-  /// Of `stats`: the seconds before, oldest first.
+  /// On `stats`: the figures of the preceding seconds, oldest first.
   public var history: [HubFigures]?
 
   public init(
@@ -146,7 +146,7 @@ public struct Unsubscribed: Sendable, Equatable {
   /// The answered `unsubscribe`, if any.
   public var replyTo: MessageID?
   public var channel: Channel
-  /// Nil where a newer hub has another reason.
+  /// Nil where a newer hub gave a reason that this version does not know.
   public var reason: Reason?
 
   public init(replyTo: MessageID?, channel: Channel, reason: Reason?) {
@@ -256,9 +256,9 @@ public struct ErrorReply: Error, Equatable {
   public var retryAfter: Double?
   /// Written as `details: {"status": …}`: the trip's status, with `invalid_transition`.
   public var status: TripStatus?
-  /// The sender has reached its own limit: over HTTP 429, where a full hub is 503. Not written.
+  /// Whether the sender has reached a limit of its own: over HTTP 429 instead of a full hub's 503. Not on the wire.
   public var isOwnLimit = false
-  /// A newer hub has written another code, which counts as `internal`. Not written, and ignored by `==`.
+  /// Whether a newer hub sent an unknown code, which counts as `internal`. Not on the wire, and ignored by `==`.
   public var hasNewerCode = false
 
   public init(

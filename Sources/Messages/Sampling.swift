@@ -6,7 +6,7 @@ public struct SamplingAdvice: Sendable, Equatable {
   public var interval: Double
   /// Metres to move before another fix is worth sending.
   public var minDistance: Double
-  /// Nil where a newer hub has another reason.
+  /// Nil where a newer hub gave a reason that this version does not know.
   public var reason: SamplingReason?
 
   public init(interval: Double, minDistance: Double, reason: SamplingReason?) {

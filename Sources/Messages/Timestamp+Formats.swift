@@ -111,7 +111,7 @@ extension Timestamp {
   }
 }
 
-/// The value of the two decimal digits at `i`. Precondition: they are digits.
+/// The value of the two decimal digits at `i`, nil for other bytes. Precondition: both bytes are there.
 private func twoDigits(_ bytes: UnsafeRawBufferPointer, _ i: Int) -> Int? {
   let tens = unsafe bytes[i] &- UInt8(ascii: "0")
   let ones = unsafe bytes[i + 1] &- UInt8(ascii: "0")

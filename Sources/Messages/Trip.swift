@@ -21,7 +21,7 @@ public enum TripStatus: UInt8, Sendable, CaseIterable {
     }
   }
 
-  /// Whether no move leaves the status.
+  /// Whether a trip with this status can no longer move to another one.
   public var isFinal: Bool { self == .completed || self == .cancelled }
 }
 
@@ -35,9 +35,9 @@ public enum Confidence: UInt8, Sendable, CaseIterable, BitwiseCopyable { case hi
 
 /// The clock of a published position's `timestamp`.
 public enum TimeSource: UInt8, Sendable, CaseIterable, BitwiseCopyable {
-  /// The phone's: the fix's own time, unchanged. Not written.
+  /// The phone's clock: the fix's own time, unchanged. The default, which messages leave out.
   case fix
-  /// The hub's: the driver's clock was set back, and its fixes are still behind what was published before
+  /// The hub's clock: the driver's was set back, and its fixes are still older than the last published time
   /// (protocol/tracking.md, "A clock that was ahead").
   case hub
 

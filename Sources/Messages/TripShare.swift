@@ -6,7 +6,7 @@ public struct TripShare: Sendable, Equatable {
   public var id: Identifier
   /// By the hub's wall clock.
   public var created: Timestamp
-  /// Its end, if before its trip's.
+  /// When the share ends, if before the trip does; nil where it ends with the trip.
   public var expires: Timestamp?
 
   public init(id: Identifier, created: Timestamp, expires: Timestamp?) {
@@ -52,7 +52,7 @@ extension Publication {
 }
 
 extension Notification {
-  /// Notifications outside the ride keep only their number, to avoid a gap.
+  /// The notification for holders of shares. One that is not about the ride keeps only its number, to avoid a gap.
   fileprivate var withoutIDs: Notification {
     switch kind {
     case .driverArriving, .driverArrived, .offRoute, .driverOffline, .driverOnline, .unserved:

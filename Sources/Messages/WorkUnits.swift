@@ -1,7 +1,7 @@
 // The cost of a message in units of its sender's rate (protocol/rates.md): the same for the hub, which charges it, and
 // the client library, which keeps within it.
 
-/// Units of work.
+/// What messages and answers cost, in units of the rate.
 public enum WorkUnits {
   /// Bytes of a message (without its frame; of a compressed one its text, or the compressed bytes or the work of its
   /// blocks where these are more), fixes of a batch, and positions of a polygon or route that cost one more unit. Each
@@ -10,7 +10,7 @@ public enum WorkUnits {
   public static let fixes = 50
   public static let positions = 50
 
-  /// Vehicles that a page of a feed of one vehicle type may have, per unit.
+  /// Vehicles of a page that cost one unit, in a feed of one vehicle type.
   public static let vehicles = 50
 
   /// For a message by its bytes alone: 1 or more.
@@ -34,7 +34,7 @@ public enum WorkUnits {
   /// The cost of cells that a session did not watch before: 0 or more.
   @inlinable public static func of(newCells count: Int) -> Int { max(0, count &- 1) / WorkUnits.cells }
 
-  /// The cost of new cells of a view. A block of counts has as many cells of its own as are one unit.
+  /// The cost of new cells of a view. Each block of counts is charged like `cells` cells.
   public static func of(newCells count: Int, on channel: Channel) -> Int {
     of(newCells: channel.isOfCounts ? count * cells : count)
   }

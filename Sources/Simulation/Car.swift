@@ -26,9 +26,9 @@ struct Car: Sendable {
   /// The route to follow, in order. Empty where the car finds its own.
   private var path: ArraySlice<City.Crossing> = []
   private var crossingsPassed = 0
-  /// The part of the limit that this driver keeps to.
+  /// The fraction of the speed limit that this driver drives at.
   private let style: Double
-  /// Degrees, of the street.
+  /// Degrees clockwise from north: the direction of the street.
   private(set) var heading = 0.0
 
   static let acceleration = 1.8
@@ -46,7 +46,7 @@ struct Car: Sendable {
     to = from
     next = from
     target = from
-    // The first street is any that leads away; `enter` needs somewhere to come from.
+    // The car starts on any street that leads away from `from`: `enter` needs a crossing to come from.
     next = chooseNext(in: city, &random)
     enter(in: city, &random)
     aim(at: target(within: 300...2000, in: city, &random), in: city, &random)
@@ -109,7 +109,7 @@ extension Car {
     enter(in: city, &random)
     along = min(over, length / 2)
     crossingsPassed += 1
-    // Closed streets can lead a car in circles; then where it is, is as good.
+    // Closed streets can lead a car in circles: after so many crossings the one ahead becomes its target.
     if crossingsPassed > 4 * city.side + 40 { target = to }
   }
 
@@ -169,7 +169,7 @@ extension Car {
     return found
   }
 
-  /// The best neighbour of `to` to continue to. The way back only where there is no other.
+  /// The best neighbour of `to` to continue to; it turns back only where there is no other way.
   private func chooseNext(in city: City, _ random: inout SplitMix64) -> City.Crossing {
     let goal = city.places[Int(target)]
     var best = from

@@ -36,7 +36,7 @@ extension City {
   }
 }
 
-/// Crossings by the length of the way that may lead through them: a binary heap.
+/// A priority queue of crossings, the one with the shortest estimated way through it first: a binary heap.
 private struct RouteQueue {
   private var heap: [(crossing: City.Crossing, length: Double)] = []
 

@@ -1,4 +1,4 @@
-// The city's streets as lines on a map, for who draws them.
+// The city's streets as lines, to draw on a map, and places where trips begin and end.
 public import HubGeo
 
 extension City {

@@ -15,7 +15,7 @@ public final class City: Sendable {
   /// All crossings are within this distance of the centre.
   public let radiusMeters: Double
 
-  /// Crossings to a side of the square.
+  /// The number of crossings along a side of the square.
   let side: Int
   /// Where each crossing is: metres east and north of the centre.
   let places: [SIMD2<Double>]
@@ -30,7 +30,7 @@ public final class City: Sendable {
   private let metersPerLongitude: Double
 
   static let neighbourSlots = 8
-  /// The mean length of a block, and the limits of what a radius may be, metres.
+  /// In metres: the mean length of a block, and the radii that a city may have.
   static let blockMeters = 120.0
   public static let radii = 300.0...50_000.0
   /// Metres per second: 30, 50 and 60 km/h.
@@ -93,7 +93,7 @@ public final class City: Sendable {
     return nil
   }
 
-  /// Where the neighbours of a crossing are kept.
+  /// The indices of a crossing's neighbours in `neighbours` and `limits`.
   static func slots(of crossing: Crossing) -> Range<Int> {
     Int(crossing) * neighbourSlots..<(Int(crossing) + 1) * neighbourSlots
   }

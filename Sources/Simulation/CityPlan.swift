@@ -12,11 +12,11 @@ struct CityPlan {
   private var columnLimits: [Double] = []
   private var rowLimits: [Double] = []
 
-  /// Every how many lines there is an arterial.
+  /// One line of the grid in so many is an arterial.
   private static let arterialEvery = 5
-  /// Of the residential ways, this part is closed.
+  /// The fraction of residential ways that are closed.
   private static let closed = 0.06
-  /// The blocks' lengths vary by this part, and crossings lie off their lines by this many metres.
+  /// By which fraction blocks' lengths vary, and by how many metres crossings lie off their lines.
   private static let unevenness = 0.35
   private static let bend = 9.0
 

@@ -1,6 +1,6 @@
-// A driver's answers to offered trips. It has its own random numbers: the drive is the same without it.
+// A driver's answers to offered trips. They have a random generator of their own, so they do not change the drive.
 
-/// A driver's temper: most offers are accepted after some seconds, some are declined, some are not even seen.
+/// How a driver answers offers: most are accepted after some seconds, some are declined, some are not seen.
 public struct OfferAnswers: Sendable {
   /// What a driver does with an offer.
   public enum Answer: Sendable, Equatable {

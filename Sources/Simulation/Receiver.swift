@@ -24,14 +24,14 @@ struct Receiver: Sendable {
   static let surroundingsTime = 60.0
   /// How much the surroundings change the error: one standard deviation is a factor of e^0.35.
   static let surroundingsSpread = 0.35
-  /// The parts of the variance add up to 1.
+  /// The slow and the white part of the error: their squares add up to 1.
   static let driftFraction = 0.85
   static let whiteFraction = (1 - driftFraction * driftFraction).squareRoot()
-  /// Per fix: an outlier; the begin of a gap; no speed and bearing.
+  /// Probabilities for each fix: an outlier; the start of a gap; no speed and bearing.
   static let outlierChance = 0.003
   static let gapChance = 0.002
   static let noVelocityChance = 0.02
-  /// m/s and degrees; the latter at 10 m/s and more.
+  /// Standard deviations of the speed (m/s) and of the bearing (degrees, at 10 m/s and more).
   static let speedSigma = 0.25
   static let bearingSigma = 1.5
 

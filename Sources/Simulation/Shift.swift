@@ -1,5 +1,5 @@
 // When a driver works: breaks with the app open or in the background, and times without a connection, so that a map
-// shows all states. It has its own random numbers: the drive is the same without it.
+// shows all states. It has a random generator of its own, so it does not change the drive.
 
 /// A driver's day, by the seconds of its simulation.
 public struct Shift: Sendable {
@@ -24,7 +24,7 @@ public struct Shift: Sendable {
     ends = random.uniform(10, 600)
   }
 
-  /// The part that begins, if any. A trip is ended before the break.
+  /// Moves on to a time; returns the part that begins, if any. A break waits until the trip has ended.
   public mutating func step(to seconds: Double, isOnTrip: Bool) -> Part? {
     guard seconds >= ends, part != .working || !isOnTrip else { return nil }
     if part == .working {

@@ -7,7 +7,7 @@ public import HubMessages
 
 /// One driver. About 350 bytes, and 1 µs for each second of driving.
 public struct SimulatedDriver: Sendable {
-  /// How things really are.
+  /// The driver's true state, which the phone measures with errors.
   public struct Truth: Sendable, Equatable {
     public let coordinate: Coordinate
     /// Metres per second.
@@ -18,11 +18,11 @@ public struct SimulatedDriver: Sendable {
 
   /// The result of a step.
   public struct Step: Sendable {
-    /// At the last tick.
+    /// The true state at the last tick.
     public let truth: Truth
     /// The newest fix that fell due, or nil when none did or the receiver had none.
     public let fix: Fix?
-    /// How things were when that fix was measured, for judging; nil without a fix.
+    /// The true state when that fix was measured, to judge filters by; nil without a fix.
     public let fixTruth: Truth?
     /// The trip's moves, in order. Nearly always empty, which costs nothing.
     public let moves: [TripMove]
@@ -32,9 +32,9 @@ public struct SimulatedDriver: Sendable {
   /// The trip being served.
   public private(set) var trip: SimulatedTrip?
 
-  /// It takes the shortest way to a pickup and a dropoff, which a trip then names.
+  /// Whether it drives by the shortest way to a pickup and a dropoff; its own trips then have that route.
   public var takesRoutes = false
-  /// A trip may come in.
+  /// Whether it may begin trips of its own; those that were offered begin by `accept`.
   public var takesTrips = true
 
   let city: City
@@ -90,7 +90,7 @@ public struct SimulatedDriver: Sendable {
     return Step(truth: truth, fix: fix, fixTruth: fixTruth, moves: moves)
   }
 
-  /// How things are at the last tick.
+  /// The true state at the last tick.
   public var truth: Truth {
     Truth(coordinate: city.coordinate(car.place), speed: car.speed, heading: car.heading)
   }

@@ -1,4 +1,4 @@
-// One ride from request to end, as a driver lives it. The demo client makes `trip_status` messages of its moves.
+// One ride from request to end, as its driver sees it. The demo client makes `trip_status` messages of its moves.
 public import HubGeo
 public import HubMessages
 

@@ -12,7 +12,7 @@ public enum TraceError: Error, Sendable, Equatable {
   case wrongFieldCount(line: Int, expected: Int, got: Int)
   /// A field that must hold a number and does not, or is empty and must not be.
   case notANumber(line: Int, column: String, text: String)
-  /// A number that is no such quantity: a latitude of 91°, a time before 1970.
+  /// A number outside the range of its column: a latitude of 91°, a time before 1970.
   case outOfRange(line: Int, column: String, text: String)
 }
 

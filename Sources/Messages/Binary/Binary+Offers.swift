@@ -32,7 +32,7 @@ extension BinaryInput {
 }
 
 extension BinaryWriter {
-  /// Writes all numeric criteria, as the hub applies them.
+  /// Writes all numeric criteria, also those that have their default.
   static func write(_ criteria: OfferCriteria, _ buffer: inout ByteBuffer) {
     buffer.append(flagByte(criteria.vehicleType != nil, !criteria.tags.isEmpty, true, true, true, true))
     if let vehicleType = criteria.vehicleType { buffer.append(values: { $0.append(lengthAnd: vehicleType) }) }

@@ -5,13 +5,13 @@ import HubGeo
 extension BinaryInput {
   // MARK: Numbers
 
-  /// A whole number of steps, 0 or more.
+  /// A value of 0 or more, sent as a whole number of hundredths.
   @inline(__always)
   mutating func hundredths(_ key: JSONKey) throws(ValidationError) -> Double {
     Double(try varint(key)) / FixedPoint.hundredths
   }
 
-  /// Seconds, in milliseconds.
+  /// Seconds, sent as a whole number of milliseconds.
   mutating func duration(_ key: JSONKey) throws(ValidationError) -> Double {
     Double(try varint(key)) / FixedPoint.milliseconds
   }
@@ -85,7 +85,7 @@ extension BinaryInput {
     }
   }
 
-  /// A time composed of parts.
+  /// Checks a time (ms since 1970) that was computed from parts of a message.
   @inline(__always)
   func accepted(_ milliseconds: Int64, _ key: JSONKey) throws(ValidationError) -> Timestamp {
     let timestamp = Timestamp(milliseconds: milliseconds)
@@ -101,7 +101,7 @@ extension BinaryInput {
     return try coordinate(Int64(latitude), Int64(Int32(bitPattern: try word32(.longitude))))
   }
 
-  /// A coordinate in steps.
+  /// The coordinate at so many steps of 1e-7°; throws where it is out of range.
   @inline(__always)
   func coordinate(_ latitude: Int64, _ longitude: Int64) throws(ValidationError) -> Coordinate {
     guard
@@ -193,7 +193,7 @@ extension BinaryInput {
     return text
   }
 
-  /// An odd number is twice a number and one: its decimal digits are the id. An even one is twice the length of the id.
+  /// Begins with a number n: if odd, the id is the decimal digits of n / 2; if even, n / 2 bytes of the id follow.
   @inline(__always)
   mutating func messageID(_ key: JSONKey) throws(ValidationError) -> MessageID {
     let head = try varint(key)
@@ -220,10 +220,10 @@ extension BinaryInput {
     return word
   }
 
-  /// A keyword that its message is good without: nil where it is unknown.
+  /// Reads an optional keyword; nil where this version does not know it.
   mutating func knownKeyword<W: WireEnum>(_ key: JSONKey) throws(ValidationError) -> W? { W(rawValue: try byte(key)) }
 
-  /// A part that its message is good without: nil where a keyword in it is unknown.
+  /// Reads an optional part of a message; nil where it has a keyword that this version does not know.
   mutating func knownPart<T>(
     _ read: (inout BinaryInput) throws(ValidationError) -> T
   ) throws(ValidationError) -> T? {

@@ -10,8 +10,8 @@ import HubGeo
 struct BinaryInput: ~Copyable {
   private let bytes: UnsafeRawBufferPointer
   private var next = 0
-  /// Whether a keyword with an unknown number is read as the first of its kind, and noted, instead of refused. For
-  /// messages that are the same behind it whatever it is.
+  /// Whether an unknown keyword is read as the first of its kind and noted in `hasUnknownKeyword`, instead of refused.
+  /// For messages whose layout does not depend on their keywords.
   var passesUnknownKeywords = false
   var hasUnknownKeyword = false
 

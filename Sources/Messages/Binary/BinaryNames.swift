@@ -25,7 +25,7 @@ extension MessageID {
     self = made
   }
 
-  /// The number with these digits, if the id is one without leading zeros and below 2^63.
+  /// The number that the id spells, if it is up to 18 digits without leading zeros, so that twice as much fits 64 bits.
   public var number: UInt64? {
     unsafe text.withBytes { bytes in
       guard bytes.count <= 18, unsafe bytes[0] != UInt8(ascii: "0") || bytes.count == 1 else { return nil }
@@ -70,7 +70,7 @@ extension Identifier {
       all &= five
       number = number &<< 5 | UInt64(five & 31)
     }
-    // 65 bits: the highest must be 0, or another pseudonym has the same number.
+    // 13 characters have 65 bits: the highest must be 0, or two ids would have the same number.
     guard all & 0x40 != 0, unsafe Identifier.fives.utf8Start[Int(first &>> 8 & 0xFF) - 0x30] & 0x10 == 0 else {
       return nil
     }

@@ -50,7 +50,7 @@ extension BinaryInput {
     let flags = try byte(.status)
     if flags & 0x01 != 0 { report.location = try coordinate() }
     if flags & 0x02 != 0 { report.expectedStatus = try keyword(.expectedStatus) }
-    // The following only with `requested`, as in JSON, and the driver with `accepted`, too.
+    // As in JSON, the following count only with `requested`; the driver also with `accepted`.
     guard status == .requested || status == .accepted else { return report }
     if flags & 0x04 != 0 { report.pickup = try coordinate() }
     if flags & 0x08 != 0 { report.dropoff = try coordinate() }

@@ -87,7 +87,7 @@ extension BinaryInput {
     return more
   }
 
-  /// The other members of a fix. Gives the fault of a value whose end is known all the same.
+  /// Reads the other members of a fix. Returns, instead of throwing, the fault of an invalid value that it could skip.
   @inline(__always)
   private mutating func readMembers(
     _ flags: UInt8, _ more: UInt8, into fix: inout Fix

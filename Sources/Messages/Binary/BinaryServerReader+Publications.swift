@@ -62,7 +62,7 @@ extension BinaryServerReader {
     return Publication(channel: entry.channel, number: number, timestamp: published, body: body)
   }
 
-  /// Self-contained, except for the high half of its time.
+  /// Reads an area update, which needs nothing from earlier messages but the high half of its time.
   func readArea(_ input: inout BinaryInput) throws(ValidationError) -> Publication {
     let flags = try input.byte(.full)
     let cell = try input.cell(.cell)

@@ -152,7 +152,7 @@ extension BinaryInput {
     return error
   }
 
-  /// An error code; nil for a newer hub's.
+  /// An error code; nil for one that only a newer hub knows.
   private mutating func errorCode() throws(ValidationError) -> ErrorCode? { ErrorCode(rawValue: try byte(.code)) }
 
   // MARK: Results

@@ -13,7 +13,7 @@ public struct BinaryServerReader: Sendable {
     var names: ImpliedNames
   }
 
-  /// By handle.
+  /// The channels that `subscribed` gave a number, by that number.
   var entries: [UInt32: Entry] = [:]
   var handles: [Channel: UInt32] = [:]
   /// The hub's clock, from the newest message with a full timestamp.
@@ -39,7 +39,7 @@ public struct BinaryServerReader: Sendable {
         return state(Publication(try readPosition(first, &input)))
       }
       guard let known = BinaryServerType(rawValue: first) else {
-        // Without the type's form nothing of it is known.
+        // The layout of an unknown type is unknown, so nothing else can be read.
         return ServerEnvelope(
           messageID: .ofState, timestamp: hubTime ?? Timestamp(milliseconds: 0), message: .unknown(type: "\(first)"))
       }
@@ -87,7 +87,7 @@ public struct BinaryServerReader: Sendable {
     }
   }
 
-  /// A reply lacks the part with a keyword of a newer hub. One that is not good without it is unknown.
+  /// Reads a reply without a part that has an unknown keyword; it is `.unknown` where the part is not optional.
   private mutating func readAnswer(
     _ type: BinaryServerType, _ input: inout BinaryInput
   ) throws(ValidationError) -> ServerEnvelope {
@@ -105,7 +105,7 @@ public struct BinaryServerReader: Sendable {
     return read
   }
 
-  /// An event with a keyword of a newer hub is unknown, and its number counts.
+  /// Reads an event. It is `.unknown` where it has an unknown keyword, but its sequence counts.
   private mutating func readEvent(
     _ type: BinaryServerType, _ input: inout BinaryInput
   ) throws(ValidationError) -> ServerEnvelope {

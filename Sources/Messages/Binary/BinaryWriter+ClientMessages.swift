@@ -220,7 +220,7 @@ extension BinaryWriter {
     }
   }
 
-  /// All bits but the lowest, which is about the area.
+  /// The flags of a search, without the lowest, which belongs to the area.
   private static func flags(_ search: DriverSearch) -> UInt8 {
     flagByte(
       false, search.limit != nil, search.filter.status != nil, search.filter.vehicleType != nil,

@@ -3,7 +3,7 @@ import HubBytes
 import HubGeo
 
 extension BinaryWriter {
-  /// Leaves out the driver where it is the channel's.
+  /// Writes a raw fix; leaves out the driver where the channel names it.
   static func write(
     _ fix: RawFix, of publication: borrowing Publication, _ handle: UInt32, _ room: inout ByteRoom
   ) {
@@ -27,7 +27,7 @@ extension BinaryWriter {
     if let offset = fix.offset { room.append(centi: offset) }
   }
 
-  /// Needs no channel number: its block is its name. A cell has only its number within the block.
+  /// Writes no channel number, since the block names the channel; a cell is its number within the block.
   static func write(_ update: CountsUpdate, at published: Timestamp, _ buffer: inout ByteBuffer) {
     buffer.append(values: { room in
       room.append(BinaryServerType.countsUpdate.rawValue)

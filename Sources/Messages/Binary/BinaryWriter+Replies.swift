@@ -112,7 +112,7 @@ extension BinaryWriter {
       buffer.append(varint: UInt64(cells.count))
       for cell in cells { buffer.append(values: { $0.append(binary: cell) }) }
     }
-    // No flag is left for its presence: on this channel it is always there.
+    // All eight flags are taken, so on this channel the history is always present.
     if subscribed.channel == .stats {
       let history = subscribed.history ?? []
       buffer.append(varint: UInt64(history.count))

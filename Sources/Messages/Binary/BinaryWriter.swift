@@ -1,6 +1,6 @@
-// Publications in binary (protocol/binary.md). All subscribers of a loop get the same bytes, and any frequent one may
-// be replaced by a newer one: so none is a difference from another, and what a channel's have in common (its name, ids,
-// the lag of a clock) is in `subscribed`, or in `names`, which are never dropped.
+// Publications in binary (protocol/binary.md). All subscribers of a loop get the same bytes, and a newer position may
+// replace an unsent one. So no message is a difference from another; what a channel's positions have in common (the
+// channel's name, ids, the lag of a clock) is in `subscribed` or `names`, which are never dropped.
 public import HubBytes
 import HubGeo
 
@@ -10,7 +10,7 @@ public enum BinaryWriter {
   ///
   /// - Parameters:
   ///   - handle: the channel's number from `subscribed`; none for an area, which needs none.
-  ///   - names: the values that subscribers have for the channel. The message has those that differ.
+  ///   - names: the values that subscribers already have for the channel; the message has only those that differ.
   /// A `driver_location` and an `eta_update` allocate nothing.
   public static func write(
     _ publication: Publication, handle: UInt32, names: ImpliedNames, into buffer: inout ByteBuffer
@@ -248,7 +248,7 @@ public enum BinaryWriter {
     }
   }
 
-  /// Behind the members for riders: older readers ignore it.
+  /// Writes a driver's details, behind all that riders get, where older readers ignore them.
   private static func write(_ details: AreaUpdate.Details, _ room: inout ByteRoom) {
     room.append(
       details.confidence.rawValue | (details.tripID == nil ? 0 : 0x04) | (details.vehicleType == nil ? 0 : 0x08)

@@ -3,7 +3,7 @@ import HubBytes
 import HubGeo
 
 extension ByteRoom {
-  /// Hundredths of a metre, of a metre per second, of a percent.
+  /// A value of 0 or more in hundredths of its unit: metres, m/s, degrees, or the full battery.
   @inline(__always)
   mutating func append(centi value: Double) { append(varint: FixedPoint.count(value, FixedPoint.hundredths)) }
 
@@ -70,7 +70,7 @@ extension ByteRoom {
     append(lowest: (5 * cell.precision + 7) / 8, of: cell.bits)
   }
 
-  /// A double, for rare values without a step.
+  /// All 64 bits of a double, for rare values that are not rounded to steps.
   mutating func append(exactly value: Double) { append(littleEndian: value.bitPattern) }
 }
 

@@ -41,15 +41,15 @@ enum JSONKey: UInt8, CaseIterable {
   fileprivate var name: String { self == .onTrip ? "on_trip" : "\(self)" }
 }
 
-/// Finds the key of a name: open addressing in 1,024 slots, built once for each reader. First it tries the name that
-/// came next last time, since an app writes the members of all its messages in one order.
+/// Finds the key of a name: open addressing in 1,024 slots, built once for each reader. It first tries the name that
+/// followed the previous one last time, since an app writes the members of all its messages in one order.
 @safe
 struct JSONKeyTable: ~Copyable {
   private struct Known {
     var name: PackedName
     var key: JSONKey
-    // `"name":` as words, the mask of their bits, and its bytes. A name of more than two words gets the words of no
-    // text, since UTF-8 has no byte 0xFF.
+    // `"name":` as two words, the masks of the bits in use, and its length in bytes. For a longer name the words match
+    // no text, since UTF-8 has no byte 0xFF.
     var first = UInt64.max
     var second: UInt64 = 0
     var firstMask = UInt64.max

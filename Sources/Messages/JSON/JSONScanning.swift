@@ -73,7 +73,7 @@ private func plainEnds(_ word: UInt64) -> UInt64 {
   return (((word &- (ones &* 0x20)) & ~word) | ((quote &- ones) & ~quote) | ((slash &- ones) & ~slash)) & tops
 }
 
-/// The bits of the bytes below the lowest mark.
+/// A mask of all bytes before the first marked one.
 @inline(__always)
 private func below(_ marks: UInt64) -> UInt64 { ((marks & (0 &- marks)) >> 7) &- 1 }
 

@@ -150,7 +150,7 @@ extension JSONTape {
   /// Whether an object has duplicate names outside the protocol.
   @inline(never)
   private mutating func hasEqualNames(_ bytes: Span<UInt8>, _ object: Int) -> Bool {
-    // Texts without escapes do not move meanwhile, since nothing is appended.
+    // The span stays valid, since nothing is appended to `text` meanwhile.
     let unescaped = unsafe text.withBytes { unsafe $0 }.assumingMemoryBound(to: UInt8.self).span
     names.removeAll()
     let end = Int(self[object].next)

@@ -71,7 +71,7 @@ struct NameSorter: ~Copyable {
   ) -> Bool {
     var offset = offset
     repeat {
-      // Beyond their ends they differ in trailing zeros at most.
+      // All of them have ended: they can only differ in the number of trailing zero bytes.
       guard load(range, from: offset, message, unescaped) else { return hasEqualLengths(range) }
       offset += NameSorter.bytesOfKey
     } while endOfRun(from: range.lowerBound, in: range) == range.upperBound

@@ -33,7 +33,7 @@ public struct PhoneReport: Sendable, Equatable {
   public var format: PhoneFormat
   /// Its fixes in order, or why one is invalid; none for a request without a position.
   public var fixes: [Result<Fix, ErrorCode>] = []
-  /// The app's ids of its phone, each once; of more than two the first two, which are not both the driver's.
+  /// The first two distinct device ids in the request. If there are two, not both can be the driver's.
   public var deviceIDs: [String] = []
 
   public init(_ format: PhoneFormat) { self.format = format }
@@ -88,8 +88,8 @@ struct PhoneFix {
 
 /// Times in the forms that apps write.
 enum PhoneTime {
-  /// RFC 3339, and variants of apps: an offset without its colon, or with a space for its `+` (which a form has for a
-  /// space), a space for the `T`, no offset (UTC).
+  /// RFC 3339, and variants of apps: an offset without its colon, or with a space for its `+` (decoding a form turns a
+  /// `+` into a space), a space for the `T`, no offset (UTC).
   static func timestamp(_ text: some Sequence<UInt8>) -> Timestamp? {
     var bytes = Array(text)
     guard (19...40).contains(bytes.count) else { return nil }

@@ -1,11 +1,11 @@
-// What bodies of requests may have that are no messages. Unknown members of messages are ignored, for apps in the field
-// may be newer than the hub; but nobody shall wait for what a misspelled member of a request would have done.
+// The members that bodies of requests may have. Messages may have unknown ones, since apps may be newer than the hub;
+// a body that is checked here may not, so that a misspelled member is noticed.
 import HubBytes
 
-/// What members a body may have.
+/// The members that a body may have.
 struct BodyMembers {
   fileprivate let own: [JSONKey]
-  /// What members that are objects may have.
+  /// For each member that is an object, the members that it may have.
   fileprivate let inner: [(member: JSONKey, members: [JSONKey])]
 
   private init(_ own: [JSONKey], _ inner: [(member: JSONKey, members: [JSONKey])] = []) {

@@ -19,7 +19,7 @@ extension JSONTape {
     return ClientEnvelope(messageID: head.messageID, timestamp: head.timestamp, message: message)
   }
 
-  /// The envelope's time shows the offset of the phone's clock, so with fixes it is checked like theirs.
+  /// Checks the envelope's time of a message with fixes like theirs: it shows the offset of the phone's clock.
   private func checkSendingTime(
     _ envelope: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat
   ) throws(ValidationError) {

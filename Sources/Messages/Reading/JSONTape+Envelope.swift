@@ -52,7 +52,7 @@ extension JSONTape {
     try required(object(envelope, .payload), .payload)
   }
 
-  /// The payload of a ping, or of a pong without its own members.
+  /// The payload of a ping, or that of a pong without the members that the hub adds.
   func ping(_ payload: Int, _ bytes: Span<UInt8>) throws(ValidationError) -> Ping {
     let members = members(of: payload, but: [.replyTo, .serverTime, .storedThrough], bytes)
     try Ping.check(members?.count ?? 0)

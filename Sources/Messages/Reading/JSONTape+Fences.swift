@@ -95,7 +95,7 @@ extension JSONTape {
 
   // MARK: Notifications
 
-  /// Of a notification about a fence, from its `data`.
+  /// The fence members of a notification's `data`; nil where it is not about a fence.
   func fenceNotice(
     _ data: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat
   ) throws(ValidationError) -> FenceNotice? {

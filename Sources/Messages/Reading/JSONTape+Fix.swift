@@ -6,7 +6,7 @@ import HubGeo
 enum FixForm {
   /// `latitude`, `longitude`, … beside each other.
   case flat
-  /// Flat, or with `coordinate` and `accuracy` as objects. Foundation-made ones also have `accuracy` as a number.
+  /// Flat, or with `coordinate` as an object. In both cases `accuracy` is a number or an object.
   case flatOrNested
 }
 

@@ -72,7 +72,7 @@ extension JSONTape {
     guard let position = Coordinate(latitude: latitude, longitude: longitude) else {
       throw ValidationError(.invalidLocation, .coordinates, "expected longitudes −180…180 and latitudes −90…90")
     }
-    // As other hubs and binary clients get it, and before the polygon is checked: what is valid here is valid there.
+    // Rounded as in binary, before the polygon is checked, so that it is valid at other hubs, too.
     return position.inSteps
   }
 
@@ -92,7 +92,7 @@ extension JSONTape {
 extension ValidationError {
   static let positions: StaticString = "expected up to 1,000 positions in all rings"
 
-  /// The fault of polygons of so many positions, with the polygon, ring and edges.
+  /// The fault of polygons with `positions` positions; it names the polygon, ring and edges.
   init(_ error: MultiPolygonError, of positions: Int) {
     self.init(error)
     checkedPositions = Int32(truncatingIfNeeded: positions)

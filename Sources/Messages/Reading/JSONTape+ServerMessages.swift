@@ -25,7 +25,7 @@ extension JSONTape {
     } catch {
       guard error.isUnknownKeyword else { throw error }
       message = .unknown(type: text(type, bytes))
-      // Other answers are good without their words.
+      // Of the answers only a `result` can fail so: the others are read without the unknown keyword.
       if equals(type, bytes, "result") { answered = try replyTo(try payload(envelope), bytes) }
     }
     var read = ServerEnvelope(messageID: head.messageID, timestamp: head.timestamp, message: message)
@@ -34,7 +34,7 @@ extension JSONTape {
     return read
   }
 
-  /// A payload that is no answer, and has a channel and a number, is an event.
+  /// The event in a message that is unknown: a payload with a channel and a sequence that is no answer; else nil.
   private func unknownEvent(_ envelope: JSONMembers, _ bytes: Span<UInt8>) -> UnknownEvent? {
     do throws(ValidationError) {
       let payload = try payload(envelope)
@@ -182,7 +182,7 @@ extension JSONTape {
     return made
   }
 
-  /// Of a notification about a driver on its way; others may have members of the same name with other meanings.
+  /// The remaining way in a notification's `data`; nil in others, where members of these names may mean something else.
   private func leg(_ data: JSONMembers, _ bytes: Span<UInt8>) throws(ValidationError) -> Notification.Leg? {
     let target: TripTarget? = try keyword(data, .target, bytes, "expected pickup or dropoff")
     guard let target, let distance = try nonNegative(data, .distance), let eta = try nonNegative(data, .eta) else {
@@ -217,7 +217,7 @@ extension JSONTape {
     return made
   }
 
-  /// Nil in a state of a newer hub.
+  /// The trip's state; nil where its status is one that only a newer hub knows.
   private func knownTripState(
     _ trip: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat
   ) throws(ValidationError) -> TripState? {
@@ -327,14 +327,14 @@ extension JSONTape {
     return id
   }
 
-  /// An error code; nil for a newer hub's.
+  /// An error code; nil for one that only a newer hub knows.
   private func code(_ members: JSONMembers, _ bytes: Span<UInt8>) throws(ValidationError) -> ErrorCode? {
     try knownPart { () throws(ValidationError) in
       try required(keyword(members, .code, bytes, "expected an error code"), .code)
     }
   }
 
-  /// A part that its message is good without: nil where a keyword in it is a newer hub's.
+  /// Reads an optional part of a message; nil where it has a keyword that only a newer hub knows.
   private func knownPart<T>(_ read: () throws(ValidationError) -> T?) throws(ValidationError) -> T? {
     do throws(ValidationError) { return try read() } catch {
       guard error.isUnknownKeyword else { throw error }

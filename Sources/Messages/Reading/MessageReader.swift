@@ -1,4 +1,4 @@
-// The only way of messages into the hub: bytes in, a checked value out, or an error that says what would be right.
+// Reads messages and bodies in JSON: bytes in, a checked value out, or an error that says what would be right.
 import HubBytes
 public import HubGeo
 

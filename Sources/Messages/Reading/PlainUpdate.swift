@@ -193,7 +193,7 @@ enum PlainUpdate {
   }
 }
 
-/// The members that an object has had, of those that this file reads: their keys are the first ones.
+/// The members that an object has had so far. All keys that this file reads have raw values below 64.
 private struct MemberSet {
   private var bits: UInt64 = 0
 

@@ -8,7 +8,7 @@ public struct ServerEnvelope: Sendable, Equatable {
   /// The hub's clock when it published or sent.
   public var timestamp: Timestamp
   public var message: ServerMessage
-  /// The event of an unknown message; nil where it is none, and for a known message.
+  /// The event that an unknown message is; nil where it is no event, and for a known message.
   public var unknownEvent: UnknownEvent?
   /// What an unknown message answers; nil where it is no answer, and for a known message.
   public var unknownReplyTo: MessageID?

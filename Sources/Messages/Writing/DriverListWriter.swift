@@ -21,8 +21,8 @@ public struct DriverListWriter {
   /// The number of drivers left.
   public var left: Int { list.drivers.count - written }
 
-  /// Appends up to so many more drivers (1 or more); gives their number. Some 1 µs each, and 10 more for the first of a
-  /// thousand.
+  /// Appends up to `limit` more drivers (1 or more); returns how many it wrote. Some 1 µs for each, and once 10 µs to
+  /// order a thousand.
   public mutating func write(atMost limit: Int, into buffer: inout ByteBuffer) -> Int {
     precondition(limit >= 1 && !isDone)
     if order == nil {

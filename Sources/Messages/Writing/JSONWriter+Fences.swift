@@ -68,7 +68,7 @@ extension JSONWriter {
     buffer.append(",\"bbox\":", [box.west, box.south, box.east, box.north])
   }
 
-  /// `key` has the comma and the brace.
+  /// `key` includes the comma before the member and the object's opening brace.
   private static func write(_ filter: FenceFilter, _ key: StaticString, _ buffer: inout ByteBuffer) {
     guard !filter.isEmpty else { return }
     buffer.append(key)

@@ -42,7 +42,7 @@ extension JSONWriter {
     buffer.append("\"}")
   }
 
-  // Each writes up to the payload's closing brace.
+  // Each of these writes the message up to, but without, the payload's closing brace.
 
   private static func writeHead(
     _ connected: Connected, _ time: TimeFormat, _ buffer: inout ByteBuffer

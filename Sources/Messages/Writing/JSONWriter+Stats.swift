@@ -10,7 +10,7 @@ extension JSONWriter {
     buffer.append(utf8: figures.members)
   }
 
-  /// Appends the seconds before a subscription.
+  /// Appends `history`: the figures of the seconds before a subscription.
   static func writeHistory(_ history: [HubFigures], _ time: TimeFormat, _ buffer: inout ByteBuffer) {
     buffer.append(",\"history\":")
     buffer.append(list: history) { buffer, figures in

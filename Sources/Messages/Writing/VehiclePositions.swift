@@ -57,10 +57,10 @@ public enum VehiclePositions {
 
   private static func size(_ value: UInt64) -> Int { max(1, (70 - value.leadingZeroBitCount) / 7) }
 
-  /// A text with its tag and length, which is at most 64.
+  /// The bytes of a text with its tag and its length, of one byte each: a text has at most 64.
   private static func field(_ text: InlineText) -> Int { 2 + text.count }
 
-  /// A message of so many bytes with its tag and length.
+  /// The bytes of a nested message of `count` bytes with its tag and length.
   private static func nested(_ count: Int) -> Int { 1 + size(UInt64(count)) + count }
 
   // MARK: Fields
