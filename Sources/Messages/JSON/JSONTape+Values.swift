@@ -2,14 +2,14 @@
 import HubBytes
 import HubGeo
 
-/// A fault of a message whose JSON is valid. Becomes a MessageError's text only where it is sent.
+/// A fault of a message whose JSON is valid. Its text is composed later, when a `MessageError` is made of it.
 struct ValidationError: Error {
   var code: ErrorCode
   /// The member at fault, `.unknown` for the message or element itself.
   var member: JSONKey
   /// What would be right.
   var expected: StaticString
-  /// True where a value is well-formed, but an unknown keyword of this version.
+  /// True for a string that is no keyword of this version, but may be one of a newer version.
   var isUnknownKeyword = false
   /// The element of polygons at fault, if any.
   var polygonFault: PolygonFault?
@@ -85,7 +85,7 @@ extension Span where Element == UInt8 {
     guard start >= 0, count &- start >= length else { return false }
     let other = unsafe UnsafeBufferPointer(start: word.utf8Start, count: length).span
     guard length > 8 else {
-      // Masks the bytes behind it.
+      // Shifts out the bytes behind the word.
       return length == 0 || (self.word(at: start) ^ other.word(at: 0)) &<< UInt64(64 &- 8 &* length) == 0
     }
     var i = 0
@@ -331,14 +331,14 @@ extension JSONTape {
     return coordinate
   }
 
-  /// An object with `latitude` and `longitude`, in the steps of the binary protocol: what is sent again by that, or
-  /// goes through another hub, is the same place.
+  /// The coordinate of an object with `latitude` and `longitude`, rounded to the steps of the binary protocol, so that
+  /// it does not change where the message is repeated in binary or forwarded to another hub.
   func place(_ members: JSONMembers, _ key: JSONKey) throws(ValidationError) -> Coordinate? {
     guard let object = try object(members, key) else { return nil }
     return try coordinate(object, of: key).inSteps
   }
 
-  /// As `coordinate`, of the object that is a member, which a fault names.
+  /// The coordinate of an object that is the member `key`; errors name that member.
   func coordinate(_ object: JSONMembers, of key: JSONKey) throws(ValidationError) -> Coordinate {
     do throws(ValidationError) { return try coordinate(object) } catch {
       guard error.code == .invalidLocation else { throw ValidationError(key, "expected latitude and longitude") }
@@ -349,7 +349,7 @@ extension JSONTape {
     }
   }
 
-  /// Each element of an array; none where it is absent.
+  /// Calls `body` with the index of each element of an array; never where the array is absent.
   func forEach(
     _ members: JSONMembers, _ key: JSONKey, _ body: (Int) throws(ValidationError) -> Void
   ) throws(ValidationError) {
@@ -362,7 +362,7 @@ extension JSONTape {
     }
   }
 
-  /// The members of each element of an array of objects; none where it is absent.
+  /// Calls `body` with the members of each element of an array of objects; never where the array is absent.
   func forEachObject(
     _ members: JSONMembers, _ key: JSONKey, _ body: (JSONMembers) throws(ValidationError) -> Void
   ) throws(ValidationError) {
