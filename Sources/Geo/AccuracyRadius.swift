@@ -1,4 +1,4 @@
-// How an accuracy, as phones report it, belongs to a circular normal distribution.
+// The accuracy that phones report, as a radius of a circular normal distribution.
 
 /// The radius within which a position is with a probability of 68 %.
 public enum AccuracyRadius {

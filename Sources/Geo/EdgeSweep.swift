@@ -61,7 +61,7 @@ struct EdgeSweep {
   }
 
   #if DEBUG
-    /// What the check of a polygon that is one takes.
+    /// The number of steps that the check of a valid polygon takes.
     static func steps(_ polygon: Polygon) throws(PolygonError) -> Int {
       var sweep = EdgeSweep(polygon)
       try sweep.run()
@@ -132,8 +132,8 @@ struct EdgeSweep {
     try check(lower, above)
   }
 
-  /// The edges of the status that a place is on: those that end there are put into `ending`, one may go through. And
-  /// their neighbours below and above.
+  /// Finds the edges that a point is on: puts those that end there into `ending`, and gives the one that goes through,
+  /// if any, and the neighbours of all of them below and above.
   private mutating func edgesMet(
     at point: PlanePoint
   ) throws(PolygonError) -> (below: Int32, above: Int32, through: Int32?) {
@@ -171,8 +171,8 @@ struct EdgeSweep {
     visitors[ring].second = edge
   }
 
-  /// Looks whether corners of holes are outside: of the outer ring's edges an even number is below them, and none at
-  /// them.
+  /// Notes holes with a corner outside of the outer ring: none of its edges is at the corner, and an even number is
+  /// below it.
   private mutating func findHolesOutside(_ here: Range<Int>, _ below: Int32) {
     guard visitors[0].event != here.lowerBound else { return }
     guard status.countUp(to: below) % 2 == 0 else { return }
@@ -191,7 +191,7 @@ struct EdgeSweep {
     }
   }
 
-  /// Throws where two edges, or one of them `none`, have in common what they may not.
+  /// Throws where two edges have points in common that they may not; does nothing where one of them is `none`.
   private mutating func check(_ a: Int32, _ b: Int32) throws(PolygonError) {
     step(1)
     guard a != SweepStatus.none, b != SweepStatus.none else { return }

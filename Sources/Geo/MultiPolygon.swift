@@ -9,7 +9,7 @@ public struct MultiPolygon: Sendable, Hashable {
   /// The narrowest box around all of them.
   public let boundingBox: BoundingBox
 
-  /// Checks polygons of at most `limit` positions in all. Throws also the number of the polygon at fault, from 0.
+  /// Checks polygons of at most `limit` positions in all. Throws the fault with its polygon's number, from 0.
   public init(_ positions: [[[Coordinate]]], limit: Int) throws(MultiPolygonError) {
     var left = limit
     var polygons: [Polygon] = []
@@ -36,7 +36,7 @@ public struct MultiPolygon: Sendable, Hashable {
     return false
   }
 
-  /// Edges of all polygons: what a look costs at most.
+  /// The number of edges of all polygons, which bounds the cost of `contains`.
   public var edgeCount: Int { polygons.reduce(0) { $0 + $1.edgeCount } }
 
   /// Whether both have the same positions in the same order, to the last bit. O(positions).

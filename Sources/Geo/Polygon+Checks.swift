@@ -1,11 +1,11 @@
-// From rings as they come to a polygon: whether they are one, by OGC 06-103r4 §6.1.11 (simple features), but that holes
-// may lie in one another: what is in either is a hole.
+// Makes a polygon of rings, after checking that they are one by OGC 06-103r4 §6.1.11 (simple features), except that one
+// hole may lie within another: what is in either is a hole.
 // Crossings, and holes that are not inside, are found in O(n log n), whatever is drawn: EdgeSweep.swift.
 
 extension Polygon {
   /// Checks the rings of a polygon, the outer one first; each closed, so that its last position is its first again.
   ///
-  /// At most `limit` positions in all. Positions that stand twice in a row count once.
+  /// At most `limit` positions in all. Positions that repeat the one before are merged.
   public init(rings: [[Coordinate]], limit: Int) throws(PolygonError) {
     guard !rings.isEmpty else { throw .noRing }
     guard rings.reduce(0, { $0 + $1.count }) <= limit else { throw .tooManyPositions(limit: limit) }
@@ -44,7 +44,7 @@ extension Polygon {
     points.contains { points[0].turn(by: points[1], to: $0) != 0 }
   }
 
-  /// What moves a hole to where the outer ring is drawn.
+  /// The shift of longitudes, by full turns, that moves a hole to where the outer ring is drawn.
   private static func shift(of hole: [PlanePoint], into outer: Ring) -> Int64 {
     let west = hole.reduce(hole[0].x) { min($0, $1.x) }
     let east = hole.reduce(hole[0].x) { max($0, $1.x) }

@@ -48,7 +48,7 @@ public struct Polygon: Sendable, Hashable {
     }
   }
 
-  /// The vertices of all rings, the outer one's first, without positions that stand twice in a row.
+  /// The vertices of all rings, the outer one's first, without positions that repeat the one before.
   let vertices: [PlanePoint]
   let rings: [Ring]
   /// The smallest box around it, made larger by 1e-9° on all sides, so that rounding leaves nothing outside.
@@ -83,7 +83,7 @@ public struct Polygon: Sendable, Hashable {
 
   enum Side { case outside, border, inside }
 
-  /// A point by the longitude, a full turn more or less, with which it may be within the ring's box.
+  /// A point with its longitude moved by a full turn, where only that can put it within the ring's box.
   @inline(__always)
   static func moved(_ point: PlanePoint, into ring: Ring) -> PlanePoint {
     if point.x < ring.west { return PlanePoint(x: point.x + PlanePoint.fullTurn, y: point.y) }

@@ -70,7 +70,7 @@ struct SweepStatus {
     return Int(count(left[Int(edge)])) + (edge < counted ? 1 : 0)
   }
 
-  /// Puts an edge right above another one, `none` for below all.
+  /// Inserts an edge directly above another one, or below all where that is `none`.
   mutating func insert(_ edge: Int32, above lower: Int32) {
     let upper = above(lower)
     before[Int(edge)] = lower

@@ -9,9 +9,9 @@ import HubMessages
 enum AreaAudience: UInt8, CaseIterable {
   /// All drivers, as they are.
   case ops
-  /// Get what `PublicAudience` shows.
+  /// Available drivers only, as `PublicAudience` shows them.
   case riders
-  /// For ops, how many drivers are in each of the cells in it.
+  /// For ops: only how many drivers are in each small cell of a block.
   case counts
   /// For other hubs of the cluster: all drivers of this one.
   case peers
@@ -19,7 +19,7 @@ enum AreaAudience: UInt8, CaseIterable {
 
 /// One cell that is watched by an audience.
 struct AreaCell {
-  /// The source in which drivers that were in the cell before anybody watched are being looked up; one after the other.
+  /// Where drivers that were in the cell before anybody watched it are looked up, one source after the other.
   enum FillSource {
     case online, offline, guests
   }

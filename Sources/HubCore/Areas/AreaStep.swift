@@ -1,4 +1,4 @@
-// What areas have to say, and what a session wants to watch. The channels carry the steps out in
+// What areas publish, and what a session wants to watch. The channels carry the steps out in
 // order (Channels+Cells.swift).
 import HubGeo
 import HubMessages

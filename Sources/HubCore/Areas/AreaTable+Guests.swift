@@ -34,7 +34,7 @@ struct AreaDriver {
 extension AreaTable {
   // MARK: What other hubs say
 
-  /// False where the table of guests is full.
+  /// Takes an update from another hub, or its loss; false where the table of guests is full.
   mutating func take(_ input: ClusterInput, _ drivers: borrowing Drivers) -> Bool {
     defer { boundSweeps(drivers) }
     if case .area(let update, let peer, let endsSnapshot) = input {
@@ -55,7 +55,7 @@ extension AreaTable {
     }
     for id in update.left {
       guard let guest = guests.find(id), guests[guest].peer == peer else { continue }
-      // It has moved to another cell of that hub.
+      // Outside of the cell, it has moved to another one, whose update has come already.
       if update.cell.contains(key: GridPoint(guests[guest].seen.coordinate).mortonCode) { drop(guest, drivers) }
     }
     if endsSnapshot { guests.end(update.cell, of: peer) }
@@ -77,7 +77,7 @@ extension AreaTable {
     return true
   }
 
-  /// Above their limit the oldest sweep is finished at once.
+  /// Finishes the oldest sweeps at once while there are more than their limit.
   private mutating func boundSweeps(_ drivers: borrowing Drivers) {
     while guests.sweeps.count > HubLimits.guestSweeps {
       var budget = guests.count + 1
@@ -110,7 +110,7 @@ extension AreaTable {
     }
   }
 
-  /// Frees a guest that left its cells. A tick in which names change may look at it twice: the second time it is gone.
+  /// Frees a guest that is gone. A tick that renames may look at a guest twice; the second time it is freed already.
   mutating func endLooking(at number: UInt32) {
     guard let guest = number.guest, guests.isGone(guest) else { return }
     precondition(guests[guest].area.first == DriverArea.none, "who is gone is in no cell")

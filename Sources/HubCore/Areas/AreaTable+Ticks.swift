@@ -30,8 +30,8 @@ extension AreaTable {
     noted.append(UInt32(driver))
   }
 
-  /// Whether a driver of this hub is in a watched cell, or in one that is being removed. The next tick looks at it
-  /// then.
+  /// Whether a driver of this hub is in a watched cell, or in one that is being removed. If so, the next tick looks at
+  /// it.
   mutating func noteShown(_ driver: Int) -> Bool {
     guard own[driver].first != DriverArea.none else { return false }
     note(driver)
@@ -74,7 +74,7 @@ extension AreaTable {
   private mutating func rename(_ drivers: borrowing Drivers, _ context: AreaContext, _ budget: inout Int) -> Bool {
     let count = numberCount(drivers)
     while budget > 0, let first = renamed {
-      // Seeing that nobody watches a driver costs a fraction of looking at it.
+      // Skipping a driver that nobody watches costs a fraction of looking at one, so eight count as one unit.
       let end = min(first + 8, count)
       budget -= 1
       for index in first..<end {
@@ -112,7 +112,7 @@ extension AreaTable {
     setArea(area, of: number)
     let driver = areaDriver(number, drivers)
     var cost = updateCells(driver, drivers, context)
-    // Which of the two records is shown may have changed.
+    // A driver may have a record here and one as a guest: which of the two is shown may have changed.
     if let twin = twin(of: driver, drivers) {
       cost += updateCells(areaDriver(twin, drivers), drivers, context)
     }

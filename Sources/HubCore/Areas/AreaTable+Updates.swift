@@ -57,13 +57,13 @@ extension AreaTable {
     cells.current(cell).map { !cells[$0].isOver } ?? false
   }
 
-  /// A session waits for a cell.
+  /// Notes that a session waits for a cell's snapshot.
   mutating func ask(_ cell: Int, _ session: SessionRef) {
     if cells[cell].fillKey == nil, cells[cell].waiting.isEmpty { asked.append(cells.handle(of: cell)) }
     cells[cell].waiting.append(session)
   }
 
-  /// The first cell that is being filled has all its earlier drivers.
+  /// Ends the filling of a cell, the first in `filling`, once it has all drivers from before it was watched.
   mutating func endFilling(_ cell: Int) {
     filling.removeFirst()
     cells[cell].fillKey = nil
@@ -106,7 +106,7 @@ extension AreaTable {
     return nil
   }
 
-  /// The cell taken last is built: gives the sessions that wait. Its snapshot is kept until a tick changes the cell.
+  /// Ends the snapshot of the cell taken last, which is kept until a tick changes the cell. Gives its waiting sessions.
   mutating func answer(_ cell: Int) -> [SessionRef] {
     answered += 1
     cells[cell].hasSnapshot = !cells[cell].isTouched

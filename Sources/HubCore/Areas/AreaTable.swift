@@ -16,9 +16,9 @@ struct AreaTable: ~Copyable {
 
   private let seed: UInt64
   private(set) var isInCluster = false
-  /// What this hub's drivers have, by their indices. A tick reads it beside their positions.
+  /// What areas keep for each of this hub's drivers, by its index.
   var own = Slab<DriverArea>()
-  /// What the channels have to carry out.
+  /// Steps that the channels are to carry out, in order.
   var steps: [AreaStep] = []
   /// Drivers of other hubs, and the cells that those hubs are asked for.
   var guests: Guests
@@ -121,7 +121,7 @@ struct AreaTable: ~Copyable {
     }
   }
 
-  /// A cell becomes watched.
+  /// Begins a cell for its first watcher.
   private mutating func insert(_ cell: GeohashCell, _ audience: AreaAudience, channel: Int, at now: Moment) -> Int {
     if nextTick == .max {
       nextTick = now.uptime + Self.tickNanoseconds
@@ -134,7 +134,7 @@ struct AreaTable: ~Copyable {
     return index
   }
 
-  /// The last watcher has left. The cell's drivers are removed in slices.
+  /// Ends a cell that its last watcher has left. Its drivers are removed in slices.
   mutating func end(_ index: Int) {
     let (cell, audience) = (cells[index].cell, cells[index].audience)
     if isInCluster, audience != .peers, let asked = interest.remove(cell) {
@@ -162,7 +162,7 @@ struct AreaTable: ~Copyable {
     (filling, overInFilling) = (others, 0)
   }
 
-  /// Frees the record when its last driver is removed.
+  /// Frees the record of a cell whose last driver was removed.
   mutating func remove(_ index: Int) {
     var tombstone = AreaCell(cell: cells[index].cell, audience: cells[index].audience, channel: -1)
     tombstone.isOver = true

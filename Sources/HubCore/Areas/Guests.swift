@@ -29,7 +29,7 @@ struct Guests: ~Copyable {
   private var ids = IndexTable()
   /// The positions of guests, without those that are gone.
   private(set) var index: DriverIndex
-  /// Counts snapshots.
+  /// A logical clock: it advances when a snapshot begins, and when a hub is lost.
   private var clock: UInt32 = 0
   /// The clock at the beginning of each hub's unfinished snapshots, by cell.
   private var begun: [Whole: UInt32] = [:]
@@ -76,7 +76,7 @@ struct Guests: ~Copyable {
 
   // MARK: What hubs say
 
-  /// A new guest; nil at the limit.
+  /// Inserts a guest; nil at the limit.
   mutating func insert(_ seen: AreaUpdate.Driver, _ details: AreaUpdate.Details, of peer: UInt32) -> Int? {
     guard count < limit else { return nil }
     let hash = seen.driverID.text.hashValue(seed: seed)
@@ -140,7 +140,7 @@ struct Guests: ~Copyable {
     sweeps.append(GuestSweep(0...(1 << 60 - 1), .unconfirmed(by: peer, since: clock)))
   }
 
-  /// Nobody here watches in a cell any more.
+  /// Begins to remove the guests of a cell that nobody here watches any more.
   mutating func sweep(_ cell: GeohashCell) {
     if !begun.isEmpty { begun = begun.filter { $0.key.cell != cell } }
     if !isEmpty { sweeps.append(GuestSweep(cell.firstKey...cell.lastKey, .unwatched)) }

@@ -21,7 +21,7 @@ import HubMessages
 ///
 /// Handles are small, dense numbers from the hub's slab. Not thread-safe: only the hub uses it.
 public struct DriverIndex: ~Copyable {
-  /// Entries in a block and most in a leaf that can still be split.
+  /// Entries in a block, and the most in a leaf above the deepest level.
   static var leafCapacity: Int { 16 }
   /// Inner cells with no more drivers than this become leaves again: half the capacity, so that a driver who crosses a
   /// border back and forth does not split and merge each time.
@@ -36,7 +36,7 @@ public struct DriverIndex: ~Copyable {
   struct Entry: BitwiseCopyable {
     var vector: UnitVector
     var driver: UInt32
-    /// In the padding: a search for free vans looks up no other drivers.
+    /// In the padding, so that a search for free vans reads no other drivers' records.
     var label: DriverLabel
   }
 
@@ -60,7 +60,7 @@ public struct DriverIndex: ~Copyable {
     var parent: UInt32
     var level: UInt8
     var isLeaf: Bool
-    /// Of a leaf, which of all splits and merges made it (`shapes`).
+    /// For a leaf, the number of the split or merge that made it (`shapes`).
     var shape: UInt16
   }
 

@@ -6,7 +6,7 @@ import HubGeo
 struct Pending: BitwiseCopyable {
   var node: UInt32
   var cell: TreeCell
-  /// No driver in it is nearer.
+  /// A lower bound: no driver in the cell is nearer.
   var squaredChord: Double
 }
 

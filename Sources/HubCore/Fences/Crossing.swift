@@ -10,7 +10,7 @@ struct Crossing {
     case fenceAndDriver
     case fence
     case driver
-    /// Nobody is told: it is only recorded.
+    /// No channel: the crossing is only recorded.
     case nobody
 
     var hasFence: Bool { self != .driver && self != .nobody }

@@ -160,7 +160,7 @@ extension DurablePair: Recorded {
   }
 }
 
-/// Follows the members of a notification.
+/// A notice is stored behind the other members of its notification.
 extension FenceNotice: Recorded {
   func write(into bytes: inout ByteBuffer) {
     bytes.record(fenceID, timestamp, otherID, location, distance, duration, speed, speedLimit, reason)

@@ -45,7 +45,7 @@ struct FenceCell: Hashable {
   }
 
   /// The greatest distance in metres from its middle to a point in it. Along meridians and parallels the distance grows
-  /// to both ends, so it is the farthest corner's; for the coarsest cells, half the Earth's circumference.
+  /// to both ends, so it is the farthest corner's; infinity for the two coarsest levels.
   var reachMeters: Double {
     guard level >= 2 else { return .infinity }
     let (box, middle) = (box, box.center)

@@ -94,8 +94,8 @@ private struct FenceOutline {
     return distance + reach < circle.radiusMeters - 0.01 ? .within : .crossed([])
   }
 
-  /// Where no edge meets the cell, its middle decides for all of it. All longitudes of a pole are one point, so a
-  /// polygon with the pole decides nothing for cells there.
+  /// Where no edge meets the cell, its middle decides for all of it. All longitudes of a pole are one point, so where
+  /// the border touches the pole, the cells there count as crossed.
   private func relation(to cell: FenceCell, _ polygons: MultiPolygon, _ edges: [Int32]) -> Relation {
     guard let border else { return .crossed([]) }
     let box = cell.box

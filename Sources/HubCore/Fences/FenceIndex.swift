@@ -74,7 +74,7 @@ struct FenceIndex: ~Copyable {
     fileprivate var index: UInt32 = 0
   }
 
-  /// `known` was looked up for the coordinate.
+  /// Begins a walk. Precondition: `known` was just updated for the coordinate by `look`.
   @inline(__always)
   func walk(_ known: FenceLevels) -> Walk { Walk(code: known.stamp >> 28, levels: known.levels) }
 
@@ -103,7 +103,7 @@ struct FenceIndex: ~Copyable {
 
   // MARK: Changing
 
-  /// Whether all cells are below the limit of fences; `replaced`, which leaves them, does not count.
+  /// Whether each cell has fewer fences than the limit, without `replaced`, which is about to be removed.
   func hasRoom(_ covering: FenceCovering, perCell limit: Int, besides replaced: Int? = nil) -> Bool {
     for entry in covering.entries {
       var record = find(entry.key) ?? -1

@@ -172,8 +172,8 @@ struct FencePairs: ~Copyable {
     }
   }
 
-  /// Moves the times of the pairs that a driver whose clock was set back has begun. Else they would last no time until
-  /// then. Gives what changed.
+  /// Moves the times of the pairs that a driver whose clock was set back has begun, and gives those pairs. Else their
+  /// durations would be 0 until the clock has caught up.
   mutating func move(
     of driver: Int, back milliseconds: Int64, among drivers: borrowing Drivers, _ fences: borrowing FenceTable
   ) -> [DurablePair] {
@@ -190,8 +190,8 @@ struct FencePairs: ~Copyable {
     while case let pair = first(of: driver), pair >= 0 { unlink(pair, &fences) }
   }
 
-  /// On the fence's channel and both drivers', each with its driver first. Not on their trips': riders see no other
-  /// drivers.
+  /// Adds a crossing for the channels of the fence and of both drivers, each with its own driver first, but not for
+  /// those of their trips: riders see no other drivers.
   private func add(
     _ kind: Notification.Kind, _ notice: FenceNotice, _ record: DurableRecord, _ driver: Int, _ other: Int,
     _ drivers: borrowing Drivers, fence: Int, _ crossings: inout [Crossing]

@@ -58,7 +58,7 @@ struct FenceStays: ~Copyable {
   private var slab = Slab<FenceStay>()
   /// By driver.
   private var links: PagedSlab<Links>
-  /// The newest mark of a check: fences that the driver was in have it, and those that it still is in one more.
+  /// The stamp of the newest check for fences that the driver was in; those that it is still in get one more.
   private var mark: UInt64 = 0
   /// The fences that the driver enters, reused between calls.
   private var entering: [UInt32] = []
@@ -243,8 +243,8 @@ struct FenceStays: ~Copyable {
 
   // MARK: Drivers that go, clocks that are set
 
-  /// Moves the times of the stays of a driver whose clock was set back. Else a long stay would be reported too late by
-  /// as much, and speeding not at all until then. Gives what changed.
+  /// Moves the times of the stays of a driver whose clock was set back, and gives these stays. Else a long stay would
+  /// be reported too late by as much, and speeding not before the clock has caught up.
   mutating func move(
     of driver: Int, _ id: Identifier, back milliseconds: Int64, _ fences: borrowing FenceTable
   ) -> [DurableStay] {
@@ -368,7 +368,7 @@ struct FenceStays: ~Copyable {
 }
 
 extension Timestamp {
-  /// Not before the earliest time that can be stored: over a restart the milliseconds come from the hub's wall clock.
+  /// Goes back, but not beyond what can be stored: after a restart `milliseconds` comes from the hub's wall clock.
   mutating func goBack(_ milliseconds: Int64) {
     self = max(Timestamp.accepted.lowerBound, Timestamp(milliseconds: self.milliseconds - milliseconds))
   }

@@ -5,7 +5,7 @@ import HubMessages
 struct FenceRecord {
   var fence: Fence
   var hash: UInt64
-  /// In the order in which fences were first put.
+  /// Its number in the order in which fences were first put.
   var number: UInt64
   /// By the hub's wall clock.
   var updated: Timestamp

@@ -45,7 +45,7 @@ struct Fences: ~Copyable {
 
   // MARK: Drivers
 
-  /// Checks a published position of a driver. Extrapolated ones, and ones of drivers elsewhere, decide nothing.
+  /// Checks a published position of a driver of this hub. Extrapolated and inaccurate positions decide nothing.
   @inline(__always)
   mutating func update(
     _ position: Position, of driver: Int, among drivers: borrowing Drivers, counting counters: inout HubCounters
@@ -82,7 +82,7 @@ struct Fences: ~Copyable {
     return crossings
   }
 
-  /// Drops all state of a driver with its record, without a crossing.
+  /// Drops all state of a driver whose record is removed, without a crossing.
   mutating func drop(_ driver: Int) {
     stays.drop(driver, &table)
     pairs.drop(driver, &table)
@@ -123,7 +123,7 @@ struct Fences: ~Copyable {
     return table[put(fence, covering, at: known, number: nil, updated: time)].durable
   }
 
-  /// The limit that is reached.
+  /// The message of the first limit that the fence would exceed; nil where there is room.
   private func fullTable(
     for fence: Fence, _ covering: FenceCovering, replacing known: Int?, counting counters: inout HubCounters
   ) -> String? {

@@ -6,16 +6,16 @@ import HubMessages
 /// A driver that was asked for a trip.
 struct AskedDriver {
   let id: Identifier
-  /// Nil where it is not known any more.
+  /// Nil where the driver is at another hub, or is not known any more.
   var driver: Handle?
   let offered: Timestamp
   let expires: Timestamp
   /// When its time to answer ends (uptime, ns).
   var deadline: Int64
   var answer: OffersReport.Asked.Answer
-  /// Of another hub's trip: the places that the driver was sent last.
+  /// For another hub's trip: the pickup and dropoff that the driver was sent last.
   var sentPlaces: [Coordinate?] = []
-  /// Its hub refused: it does not count as asked, but is not asked again.
+  /// Its hub could not make the offer: it does not count as asked, but is not asked again.
   var isPassed = false
 
   var isOpen: Bool { answer == .open }
@@ -26,7 +26,7 @@ struct OfferSearch {
   enum Look {
     /// Depth first (DriverIndex+Nearest.swift), which is complete at once where enough of the drivers fit.
     case nearest
-    /// Cell by cell from the cursor, with the best so far: where more drivers than a turn looks at do not fit.
+    /// Cell by cell from the cursor, with the best hits so far: where a turn's budget finds no driver that fits.
     case scanning(SearchCursor, [DriverHit])
   }
 
@@ -43,7 +43,7 @@ struct OfferSearch {
   var look = Look.nearest
   /// It is in the queue of searches.
   var isQueued = false
-  /// All hubs are being asked for drivers, and how many beyond those wanted.
+  /// All hubs are being asked for drivers. `spare`: how many more are requested than are wanted.
   var isGathering = false
   var spare = OfferSearch.initialSpare
   /// The earliest deadline armed for it (uptime, ns).
@@ -54,7 +54,7 @@ struct OfferSearch {
   /// How many more drivers to ask now.
   var wanted: Int { max(0, min(criteria.atOnce - openOffers, criteria.limit - asked.count { !$0.isPassed })) }
 
-  /// The trip is at another hub, which decides; here are its offers to drivers of this hub.
+  /// The trip is at another hub, which decides. This search only has its offers to drivers of this hub.
   var isOfOther: Bool { criteria.limit == 0 }
 
   var report: OffersReport {
@@ -81,7 +81,7 @@ struct OfferSearch {
     began = time
   }
 
-  /// A search of another hub.
+  /// An ended search for another hub's trip, without offers.
   init(ofOther tripID: Identifier, at time: Timestamp) {
     var none = OfferCriteria()
     none.limit = 0

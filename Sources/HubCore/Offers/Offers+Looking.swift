@@ -21,7 +21,7 @@ extension Offers {
       guard slab[search].end == nil, let trip = trips.current(slab[search].trip), let pickup = trips[trip].pickup,
         slab[search].wanted > 0
       else { continue }
-      // Its review may be due: there is none while nothing can be stored.
+      // It has changed while nothing could be stored, and so was not reviewed then.
       guard trips[trip].isWithoutDriver else {
         steps += review(search, drivers, trips, at: now)
         continue
@@ -63,7 +63,7 @@ extension Offers {
       ) { driver, label in fit.accepts(driver, label, drivers) && area.has(drivers.index.position(of: driver)) }
       guard case .exhausted(let exact) = outcome else { break }
       hits.removeAll { $0.distanceMeters > exact }
-      // Others are behind these, or elsewhere in the index.
+      // Farther drivers are found after these. Without any, the search goes on cell by cell.
       if hits.isEmpty { slab[search].look = .scanning(.start, []) }
       DriverHit.sort(&hits, from: 0)
       return (hits, false)
@@ -91,8 +91,8 @@ extension Offers {
     return (hits, true)
   }
 
-  /// Asks those of the drivers that still fit. `isIncomplete` where others may be behind one that does not: it was
-  /// found in an earlier turn, or was asked before under another handle (it was forgotten and has returned).
+  /// Asks those of the drivers that still fit. `isIncomplete`: one of them no longer does, since it was found in an
+  /// earlier turn or was asked under another handle (it was forgotten and has returned), so others must be found.
   private mutating func ask(
     _ hits: [DriverHit], _ search: Int, _ drivers: borrowing Drivers, _ trips: borrowing Trips,
     around pickup: Coordinate, at now: Moment
@@ -132,7 +132,7 @@ extension Offers {
     return .notifyDriver(.made(terms), of: slab[search].tripID, to: driver)
   }
 
-  /// A trip has changed: where its places are others, who has an open offer of it gets the offer again, with these.
+  /// Sends the open offers of a trip again where a change gave it another pickup or dropoff.
   func renew(after step: TripStep, _ drivers: borrowing Drivers, _ trips: borrowing Trips) -> [OfferStep] {
     guard step.update.pickup != nil || step.update.dropoff != nil, trips[step.trip].isWithoutDriver,
       let search = byTrip[UInt32(step.trip)], let pickup = trips[step.trip].pickup
@@ -151,8 +151,8 @@ extension Offers {
     return steps
   }
 
-  /// The open offer of a driver once more, where it subscribes to its own channel and does not know its events: the app
-  /// was restarted.
+  /// Sends a driver's open offer again where it subscribes to its own channel and could not resume it, as after a
+  /// restart of its app.
   func repeated(to input: SubscribeInput, _ drivers: borrowing Drivers, _ trips: borrowing Trips) -> [OfferStep] {
     guard input.actor.role == .driver, input.request.channel == .driver(input.actor.id),
       let driver = drivers.find(input.actor.id), let search = byDriver[UInt32(driver)],
@@ -166,7 +166,7 @@ extension Offers {
     return [.notifyDriver(.made(terms), of: slab[search].tripID, to: driver)]
   }
 
-  /// Opens an offer to a driver, without a handle to one of another hub. Gives its index among the asked.
+  /// Opens an offer to a driver, whose handle is nil where it is at another hub. Gives its index in `asked`.
   mutating func open(
     _ search: Int, _ id: Identifier, _ driver: Handle?, offered: Timestamp? = nil, at now: Moment
   ) -> Int {
@@ -181,11 +181,11 @@ extension Offers {
   }
 }
 
-/// Where drivers are asked: round the pickup, by the places that riders are shown, so that no radius tells more.
+/// The area whose drivers are asked. It goes by the rounded places that riders see, so no radius reveals more.
 struct OfferArea {
   private let pickup: UnitVector
   private let radiusMeters: Double
-  /// All drivers in it are this near.
+  /// No driver in the area is farther from the pickup than this.
   let boundMeters: Double
 
   init(_ criteria: OfferCriteria, around pickup: Coordinate) {

@@ -15,7 +15,7 @@ import HubMessages
 extension Offers {
   // MARK: Choosing drivers
 
-  /// Asks all hubs for drivers; nil where that is running.
+  /// Asks all hubs for drivers; nil where they are being asked already.
   mutating func gather(for search: Int, around pickup: Coordinate) -> OfferStep? {
     if slab[search].isGathering { return nil }
     slab[search].isGathering = true
@@ -42,7 +42,7 @@ extension Offers {
     guard slab[search].end == nil, let trip = trips.current(slab[search].trip), let pickup = trips[trip].pickup,
       slab[search].wanted > 0
     else { return [] }
-    guard canStore, case .result(.drivers(let list)?) = answer else {  // they are asked again
+    guard canStore, case .result(.drivers(let list)?) = answer else {  // all hubs are asked again later
       deadlines.arm(.offers, handle, at: now.uptime + nanoseconds(timings.storageRetry))
       return []
     }
@@ -100,7 +100,7 @@ extension Offers {
     }
   }
 
-  /// A driver of another hub can't be asked, or no longer.
+  /// Ends the offer to a driver that its hub cannot ask, or no longer.
   private mutating func lose(_ offer: SentOffer, _ trips: borrowing Trips) -> [OfferStep] {
     guard let trip = trips.find(offer.tripID), let search = byTrip[UInt32(trip)],
       let index = slab[search].asked.firstIndex(where: { offer.names($0) }), slab[search].asked[index].isOpen
@@ -135,7 +135,7 @@ extension Offers {
     return steps + [.recordSearch(slab[search]), .notifyDriver(.made(terms), of: offer.tripID, to: driver)]
   }
 
-  /// The trip of an offer has other places, or the message has come twice.
+  /// Sends a known offer again where its trip's places have changed; a message that comes twice changes nothing.
   private mutating func renew(
     _ search: Int, _ index: Int, _ offer: SentOffer, _ drivers: borrowing Drivers, _ trips: borrowing Trips
   ) -> [OfferStep] {
@@ -148,7 +148,7 @@ extension Offers {
     return [.notifyDriver(.made(terms), of: offer.tripID, to: driver)]
   }
 
-  /// The offers of another hub's trip, with room for one more.
+  /// The running search with the offers of another hub's trip, with room for one more.
   private mutating func beginOther(_ offer: SentOffer, at now: Moment) -> Int {
     let search = ofOthers[offer.tripID] ?? slab.insert(OfferSearch(ofOther: offer.tripID, at: now.timestamp))
     ofOthers[offer.tripID] = search
@@ -178,7 +178,7 @@ extension Offers {
     return reconcileOther(search, driver.map { [.followAccepted(trip: offer.tripID, by: $0)] } ?? [])
   }
 
-  /// A driver has gone, or its time is over. Only the former has to be sent to the trip's hub.
+  /// Withdraws offers whose time is over or whose driver is not free; the trip's hub is notified only of the latter.
   mutating func reviewOther(_ search: Int, _ drivers: borrowing Drivers, at now: Moment) -> [OfferStep] {
     var steps: [OfferStep] = []
     for index in slab[search].asked.indices where slab[search].asked[index].isOpen {

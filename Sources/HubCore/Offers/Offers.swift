@@ -9,7 +9,7 @@ import HubMessages
 struct Offers: ~Copyable {
   let limits: HubLimits
   let timings: HubTimings
-  /// Named, like all non-private members here, only in this folder (TidyTests).
+  /// Only files of this folder use it and the other non-private members, which TidyTests checks.
   var slab = Slab<OfferSearch>()
   /// By a trip's index: its present or last search.
   var byTrip: [UInt32: Int] = [:]
@@ -21,7 +21,7 @@ struct Offers: ~Copyable {
   private(set) var openCount = 0
   /// Searches that wait for their turn, in order.
   var queue = FirstInFirstOut<Handle>()
-  /// Drivers are at other hubs, too.
+  /// This hub is in a cluster: drivers of other hubs are asked, too.
   private(set) var isInCluster = false
   /// Where to look for the next ended search to replace.
   private var hand = 0
@@ -108,7 +108,7 @@ struct Offers: ~Copyable {
     openByAsker[asker] = count > 0 ? count : nil
   }
 
-  /// Looks for the next drivers; `anew`: from the beginning, where that is running.
+  /// Queues a search for its next drivers. `anew`: one that is queued begins again.
   mutating func enqueue(_ search: Int, anew: Bool = true) {
     if slab[search].isQueued, !anew { return }
     slab[search].look = .nearest
@@ -207,13 +207,13 @@ struct Offers: ~Copyable {
 
   // MARK: Reviewing
 
-  /// Reviews the search of a trip, or of a driver with an offer, that has changed.
+  /// Reviews the searches of a trip and of a driver with an open offer, after these have changed.
   mutating func review(
     ofTrip trip: Int?, ofDriver driver: Int?, _ drivers: borrowing Drivers, _ trips: borrowing Trips, at now: Moment
   ) -> [OfferStep] {
     var steps: [OfferStep] = []
     if let search = trip.flatMap({ byTrip[UInt32($0)] }) {
-      slab[search].look = .nearest  // its pickup may be another
+      slab[search].look = .nearest  // its pickup may have changed
       steps += review(search, drivers, trips, at: now)
     }
     if let search = driver.flatMap({ byDriver[UInt32($0)] }) { steps += review(search, drivers, trips, at: now) }
@@ -236,7 +236,7 @@ struct Offers: ~Copyable {
     return steps
   }
 
-  /// The next time to answer that ends, which a deadline is armed for.
+  /// When the next open offer expires (uptime, ns); nil without an open offer.
   func nextDeadline(of search: Int) -> Int64? {
     slab[search].asked.lazy.filter(\.isOpen).map(\.deadline).min()
   }
@@ -299,8 +299,8 @@ struct Offers: ~Copyable {
     return true
   }
 
-  /// After loading: reviews running searches at once. Time counts while the hub was down; with a clock that was set
-  /// back meanwhile nobody has more than the full time.
+  /// After loading: arms a review of each running search at once. Time passes while the hub is down; where the clock
+  /// was set back meanwhile, a driver has at most its full time to answer.
   mutating func resume(_ drivers: borrowing Drivers, at now: Moment, _ deadlines: inout Deadlines) {
     for search in 0..<slab.endIndex where slab.isInUse(search) && slab[search].end == nil {
       for index in slab[search].asked.indices {

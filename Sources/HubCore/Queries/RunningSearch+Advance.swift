@@ -26,7 +26,7 @@ extension RunningSearch {
   /// The result as it is answered.
   var result: QueryResult {
     let isArea = if case .nearby = search.area { false } else { true }
-    // Not less the reports: of the hits some may have left since.
+    // Hits are subtracted, not reports: some of the hits may have left since.
     return .drivers(DriverList(drivers: reports, more: isArea ? matches - hits.count : 0))
   }
 
@@ -34,7 +34,7 @@ extension RunningSearch {
 
   private mutating func findNearest(in drivers: borrowing Drivers, _ view: SearchView, _ budget: inout SearchBudget) {
     let (filter, audience) = (search.filter, audience)
-    // It can't be interrupted: its budget is what one turn has, but enough for so many hits.
+    // This search cannot be interrupted, so it may take what `limit` hits need, of what this turn has left.
     var share = budget
     share.candidates = min(budget.candidates, max(limit * 5 / 4, budget.candidates / weight))
     let given = share.candidates

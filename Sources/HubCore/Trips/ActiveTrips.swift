@@ -7,8 +7,8 @@ struct ActiveTrips: ~Copyable {
   private var first: PagedSlab<Int32>
   private var next: PagedSlab<Int32>
 
-  /// For so many drivers at most. Allocates only what lists them by the thousand. A journal may have more trips than
-  /// may begin now, so their number has no limit here.
+  /// For up to `drivers` drivers; allocates only the lists of pages. The number of trips has no limit here, since a
+  /// journal may have more than may begin now.
   init(drivers: Int) {
     first = PagedSlab(limit: drivers, pageShift: 10, filler: ActiveTrips.none)
     next = PagedSlab(limit: Int(Int32.max), pageShift: 14, filler: ActiveTrips.none)
@@ -21,7 +21,7 @@ struct ActiveTrips: ~Copyable {
     return next[trip] < 0 ? trip : nil
   }
 
-  /// Precondition: the trip is nobody's.
+  /// Adds a trip to its driver's. Precondition: it is in no driver's list.
   mutating func insert(_ trip: Int, of driver: Int) {
     if driver >= first.count { first.grow(to: driver + 1) }
     if trip >= next.count { next.grow(to: trip + 1) }
@@ -29,7 +29,7 @@ struct ActiveTrips: ~Copyable {
     first[driver] = Int32(trip)
   }
 
-  /// Precondition: the trip is the driver's. O(its active trips).
+  /// Removes a trip from its driver's, which must have it. O(the driver's active trips).
   mutating func remove(_ trip: Int, of driver: Int) {
     let after = next[trip]
     next[trip] = ActiveTrips.none

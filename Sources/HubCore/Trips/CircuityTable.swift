@@ -21,8 +21,8 @@ struct CircuityTable {
   static let shortestLegMeters = 500.0
   /// A leg with a larger quotient had a detour: the driver went elsewhere between.
   static let largestQuotient = 3.0
-  /// One with a smaller quotient did not reach its target: the driver said so elsewhere. The filter and missing fixes
-  /// take off less.
+  /// A leg with a smaller quotient did not reach its target: the driver reported its arrival elsewhere. The filter and
+  /// missing fixes shorten a leg by less.
   static let smallestQuotient = 0.9
 
   private struct Entry {
@@ -54,7 +54,7 @@ struct CircuityTable {
         key: key, crowMeters: Float(CircuityTable.priorMeters),
         drivenMeters: Float(CircuityTable.priorMeters * CircuityTable.priorFactor))
     }
-    // One leg is not the area, however long: half of a full cell's sum, at most.
+    // One leg must not decide for its area: it counts for at most half of a full cell's sum.
     let part = min(1, CircuityTable.fullMeters / 2 / crowMeters)
     entry.crowMeters += Float(crowMeters * part)
     entry.drivenMeters += Float(max(drivenMeters, crowMeters) * part)

@@ -20,7 +20,7 @@ struct Estimate: Equatable {
 
   /// 0 to `longestMeters`.
   let meters: Double
-  /// From the position on.
+  /// Seconds from the position to the target.
   let seconds: Double
   let basis: ETABasis
 
@@ -54,7 +54,7 @@ struct PublishedETA: Equatable {
     )
   }
 
-  /// Restores one: the next comes no sooner than if it had been published at the start.
+  /// Restores a stored ETA. The next one comes no sooner than if this one had been published at `uptime`.
   init(_ durable: DurableETA, publishedAt uptime: Int64) {
     self.init(
       target: durable.target, basis: durable.basis, meters: durable.meters, arrival: durable.arrival,

@@ -12,7 +12,7 @@ enum LegNotice {
     }
   }
 
-  /// Marks it as published.
+  /// The flag that marks this notice as published.
   var flag: TripNotices {
     switch self {
     case .near(let target): target.near

@@ -3,14 +3,14 @@
 // Progress only grows: a position is matched within a stretch that begins a little behind the last match and reaches as
 // far ahead as the driver can have gone; matches near the distance driven are preferred. So a route that crosses
 // itself, or returns along the same road, is followed in order. A driver near the route but not in that stretch (it
-// took a short cut, turned back) is moved there once two fixes agree that it follows the line from there; of an out and
-// a way back on one road, the one in the direction of its course is taken.
+// took a short cut, turned back) is moved there once two fixes agree that it follows the line from there. Where the
+// route goes out and back on one road, the driver's course decides between the two.
 //
 // A follower that begins in the middle of a trip (the hub was restarted, or the route was changed) looks for the driver
 // where the trip's distance has it, and at the line's beginning.
 //
 // Leaving and returning are judged by the whole line: three fixes in a row farther than 25 m from all of it, and two
-// within 15 m. A fix with a larger error decides nothing, and neither does one of a stationary driver.
+// within 15 m. A fix with an accuracy radius over 25 m decides nothing, and a stationary driver does not leave.
 import HubGeo
 import HubMessages
 
@@ -39,13 +39,13 @@ struct RouteFollower {
   private var strays = 0
   private var returns = 0
   private var misplaced = 0
-  /// An alternative match.
+  /// An alternative match, which a further fix must confirm, and the odometer there.
   private var candidate: (match: RoutePath.Match, driven: Double)?
-  /// Where on the line the trip's distance has the driver, while it is not known to be there.
+  /// Metres along the line where the driver should be by the trip's distance; nil once it was found on the line.
   private var sought: Double?
 
-  /// At the start of the route, or off it where that was published. `tripMeters`: what the trip's driver has driven
-  /// since it started.
+  /// Begins at the start of the route, or off it where that was published last. `tripMeters`: the metres driven since
+  /// the trip started.
   init(_ path: RoutePath, isOff: Bool, drivenMeters: Double, tripMeters: Double = 0) {
     self.path = path
     self.isOff = isOff
@@ -93,7 +93,7 @@ struct RouteFollower {
     return found.off
   }
 
-  /// The driver is here, or farther where it has been farther.
+  /// Moves the driver to a match, but never back along the line.
   private mutating func take(_ found: RoutePath.Match, drivenMeters: Double) {
     (along, edge, driven) = (max(along, found.along), max(edge, found.edge), drivenMeters)
     (misplaced, candidate, sought) = (0, nil, nil)

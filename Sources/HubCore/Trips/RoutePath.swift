@@ -17,10 +17,10 @@ struct RoutePath {
     var off: Double
   }
 
-  /// The best match of all, and the metres from the nearest point of all.
+  /// The best match on the whole line, and the metres from the position to the nearest point of the line.
   typealias Nearest = (match: Match, off: Double)
 
-  /// A run of edges in degrees; the longitudes by their middle, so that it may lie across the antimeridian.
+  /// The box of a run of edges, in degrees. It has the middle of its longitudes, so it may cross the antimeridian.
   private struct Box {
     var south: Double
     var north: Double
@@ -89,8 +89,8 @@ struct RoutePath {
 
   // MARK: Matching
 
-  /// The best match between two distances (metres) from the start, from the edge `start` on, which must not begin
-  /// behind the first. A match `weight` × m metres from `expected` along the line must be m metres nearer.
+  /// The best match between two distances (metres) from the line's start. Edges are searched from `start` on, which
+  /// must not begin behind the first one. A metre from `expected` along the line counts as `weight` metres off it.
   @inline(__always)
   func match(
     _ place: Coordinate, from start: Int, along range: ClosedRange<Double>, expected: Double, weight: Double,
@@ -111,8 +111,8 @@ struct RoutePath {
     return best
   }
 
-  /// The best match on the whole line within `reach` metres of the position. One `weight` × m metres from `expected`
-  /// along the line must be m metres nearer, and one against `course` (east and north) must be `reach` nearer.
+  /// The best match on the whole line within `reach` metres of the position. A metre from `expected` along the line
+  /// counts as `weight` metres off the line, and a way against `course` (east and north) as `reach` metres.
   func match(
     _ place: Coordinate, course: SIMD2<Double>?, within reach: Double, expected: Double, weight: Double,
     from start: Int, _ ground: GroundScale
@@ -125,7 +125,7 @@ struct RoutePath {
     var off = Double.infinity
     var looked = 0
     for step in boxes.indices where looked < RoutePath.boxesPerSearch {
-      // From the last edge on, and around: where too many are near, the next ones of the route are opened.
+      // Begins at the box of `start` and wraps around: where too many are near, the route's next ones are opened.
       let index = (firstBox + step) % boxes.count
       guard isNear(place, boxes[index], latitudes, longitudes) else { continue }
       looked += 1

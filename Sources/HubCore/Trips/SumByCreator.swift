@@ -12,7 +12,7 @@ struct SumByCreator {
 
   func sum(of creator: UInt64) -> Int { sums[creator] ?? 0 }
 
-  /// Adds so much, which may be negative.
+  /// Adds an amount, which may be negative, for a creator; nil for ops.
   mutating func add(_ amount: Int, of creator: UInt64?) {
     if amount == 0 { return }
     all += amount
@@ -22,7 +22,7 @@ struct SumByCreator {
   }
 }
 
-/// Of routes, in bytes.
+/// For the sums of routes, in bytes.
 extension SumByCreator {
   /// Checks that a trip may have this route in place of one of `old` bytes. `creator`: nil for ops.
   func check(

@@ -2,11 +2,11 @@
 import HubGeo
 import HubMessages
 
-/// 400 bytes, small members in the padding behind the ids: a hub knows all trips of a day.
+/// One trip: 400 bytes, with small members in the padding behind the ids, since a hub keeps all trips of a day.
 struct Trip {
   let compactID: CompactIdentifier
   private(set) var status: TripStatus
-  /// The role of its creator, for the limits; and the driver (`creator`), where it was one.
+  /// The role of its creator, which decides its limits. Where a driver created it, that is in `creator`.
   private(set) var begunBy: Role
   /// Its subscribers were notified of its end.
   private(set) var isClosed = false
@@ -21,12 +21,12 @@ struct Trip {
   /// The driver that counts this trip as active.
   @Packed var occupied: Handle?
   @Packed var creator: Handle?
-  /// Numbers the trips of a journal in the order in which they began.
+  /// The trip's number: a hub numbers its trips in the order in which they began.
   private(set) var number: UInt64
   /// When it began and was last moved, by the hub's wall clock.
   private(set) var created: Timestamp
   private(set) var updated: Timestamp
-  /// When a driver took it, by the same clock.
+  /// When a driver accepted it, by the hub's wall clock; nil before that.
   @Packed private(set) var accepted: Timestamp?
   /// When the last move happened, by the sender's clock.
   private(set) var changed: Timestamp
@@ -35,7 +35,7 @@ struct Trip {
   private(set) var route: Route?
   /// Its shares, oldest first; also those that were ended (TripShares.swift).
   var shares: [TripShare] = []
-  /// Its last move or accepted fix (uptime, ns), after which an abandoned trip is cancelled.
+  /// Its last move, change or accepted fix (uptime, ns). After a retention without one the trip is cancelled.
   private(set) var lastHeard: Int64
   /// When it ended by the hub's wall clock, which a restart does not change.
   @Packed private(set) var endedAt: Timestamp?
@@ -105,18 +105,18 @@ struct Trip {
     }
   }
 
-  /// Whether it is the driver's, and has not ended. A driver's fixes may name one that has no driver yet, and that
-  /// another one accepts.
+  /// Whether the trip has this driver and has not ended. The trip that a driver's fixes name may have no driver yet, or
+  /// get another one.
   func isServed(by driver: CompactIdentifier) -> Bool { !status.isFinal && compactDriverID?.matches(driver) == true }
 
-  /// Whether a driver took it only after this time. Where the clock has been set back since, it says nothing.
+  /// Whether a driver accepted it after this time; false where the clock was set back since and cannot tell.
   func wasAccepted(after time: Timestamp, now: Timestamp) -> Bool { accepted.map { time < $0 && $0 <= now } ?? false }
 
   /// Whether an ended trip's grace is over, by the clock, since the deadline may be late.
   @inline(__always)
   func isOver(at uptime: Int64) -> Bool { uptime >= closes }
 
-  /// From when on its retention counts (uptime, ns).
+  /// When its retention began (uptime, ns).
   var retained: Int64 { ended ?? lastHeard }
 
   /// The published ETA for the present target.
@@ -155,21 +155,21 @@ struct Trip {
     closes = min(closes, uptime + grace)
   }
 
-  /// By the first one the request for the trip is recognised as long as the trip is known.
+  /// Notes a message that moved it. The first one is never dropped, so the trip's request is always recognised.
   mutating func note(_ move: UInt64) { recentMoves.insert(move, keepsFirst: true) }
 
   mutating func noteHeard(at uptime: Int64) { lastHeard = uptime }
 
   mutating func noteUpdate(at time: Timestamp) { updated = time }
 
-  /// Closes it. False where it was closed.
+  /// Marks it as closed; false where it is closed already.
   mutating func close() -> Bool {
     if isClosed { return false }
     isClosed = true
     return true
   }
 
-  /// Applies the members that differ, and gives them.
+  /// Applies the members of a change that differ from the trip, and gives the update that has them.
   ///
   /// A route leads from the pickup to the dropoff. Where one of these changes without a new route, the trip has no
   /// route any more: a driver must not be guided to where nobody waits.
@@ -181,7 +181,7 @@ struct Trip {
     if change.route != route { update.route = change.route?.polyline }
     guard update.isChange else { return update }
     let isElsewhere = update.pickup != nil || update.dropoff != nil
-    if isElsewhere { update.route = change.route?.polyline }  // without one it says that there is none any more
+    if isElsewhere { update.route = change.route?.polyline }  // nil says that the trip has no route any more
     if let place = update.pickup { pickup = place }
     if let place = update.dropoff { dropoff = place }
     if let way = change.route { route = way } else if isElsewhere { route = nil }

@@ -15,7 +15,7 @@ struct LegReport {
   fileprivate(set) var eta: PublishedETA?
   /// Notices to publish, until the trip's progress says that they were.
   fileprivate(set) var due: TripNotices = []
-  /// The driver is back on the route, which the trip's progress has already.
+  /// The driver is back on the route; the trip's progress says so already.
   fileprivate(set) var isBackOnRoute = false
 
   /// The notices to publish, in order; without their numbers.
@@ -34,7 +34,7 @@ struct TripLegs: ~Copyable {
   /// Vertices of the routes that are followed.
   private(set) var routePoints = 0
   private(set) var circuity = CircuityTable()
-  /// The ETA of the newest fix of a message that has several, where it is news: older ones are out of date.
+  /// While ETAs are held: that of the message's newest fix so far, if it is worth publishing.
   private var held: PublishedETA?
   private var isHolding = false
 
@@ -94,7 +94,7 @@ struct TripLegs: ~Copyable {
     guard let target = trip.status.target else { return nil }
     let known = Int(trip.leg)
     if known >= 0, slab[known].target == target { return known }
-    // Nothing to begin for a trip without a target; checked with each fix.
+    // Without the target's place there is no leg to begin, which this checks cheaply with each fix.
     if known < 0, !trip.hasPlace(of: target) { return nil }
     return begin(to: target, position, &trip, counting: &counters)
   }
@@ -125,7 +125,7 @@ struct TripLegs: ~Copyable {
       return nil
     }
     let path = RoutePath(route)
-    // A polyline of another precision may be one of this, too, and lead elsewhere.
+    // A polyline that was encoded with another precision may still decode, and then leads elsewhere.
     if let end = trip.dropoff, end.distance(to: path.end) > rules.routeEndMeters {
       counters.routesNotFollowed += 1
       return nil
@@ -160,7 +160,7 @@ struct TripLegs: ~Copyable {
 
   // MARK: What is news
 
-  /// From here on no position has an ETA, until `releaseETA`.
+  /// Begins to hold ETAs: no report has one until `releaseETA`.
   mutating func holdETA() { (isHolding, held) = (true, nil) }
 
   /// The ETA to publish of those that were held, all of this trip.

@@ -56,7 +56,7 @@ enum TripParty {
 }
 
 extension Trip {
-  /// Ops; the trip's parties within their rights; an entitled driver while the trip has none, to accept it.
+  /// Whether the sender may make the move: ops, a party within its rights, or a driver entitled to accept the trip.
   func mayBeMoved(by input: TripStatusInput) -> Bool {
     if input.acceptsForAnother { return false }
     let party = party(of: input.actor)
@@ -77,12 +77,12 @@ extension Trip {
 }
 
 extension TripStatusInput {
-  /// A driver that accepts a trip for another one: only ops assign it.
+  /// Whether a driver accepts a trip for another driver, which only ops may do.
   var acceptsForAnother: Bool {
     actor.role == .driver && report.status == .accepted && report.driverID.map { $0 != actor.id } ?? false
   }
 
-  /// A rider for itself, a driver for itself, ops for all.
+  /// Whether the sender may request the trip: riders and drivers only for themselves, ops for anybody.
   var mayRequest: Bool {
     switch actor.role {
     case .ops: true
@@ -91,8 +91,8 @@ extension TripStatusInput {
     }
   }
 
-  /// Why its sender may not make the move. To who is no `party` of the trip the text says as much of one that is not
-  /// known.
+  /// The refusal of a move that its sender may not make. For a stranger to the trip its text depends on the message
+  /// alone, so it reveals nothing of the trip.
   func refusal(to party: TripParty = .stranger) -> ErrorReply {
     let needsGrant = report.status == .requested || report.status == .accepted
     let reason =
@@ -122,7 +122,7 @@ extension TripStatusInput {
 }
 
 extension Trips {
-  /// The driver that creates a trip by this request, and whose trips it counts among.
+  /// The driver that begins an unknown trip by this request, whose limit the trip counts for; nil for other inputs.
   func creator(by input: TripStatusInput) -> Identifier? {
     let begins = input.actor.role == .driver && input.report.status == .requested && input.mayRequest
     return begins && find(input.report.tripID) == nil ? input.actor.id : nil

@@ -4,11 +4,11 @@ import HubMessages
 /// The new state of a trip, to be recorded and published.
 struct TripStep {
   let trip: Int
-  /// Numbered per channel.
+  /// Its number is set later, for each channel.
   let update: TripUpdate
   /// The trip is new.
   var isNew = false
-  /// It has a driver now: others may have followed it because it had none.
+  /// The trip has just got its driver: those who could follow it only while it had none no longer can.
   var isClaimed = false
 }
 

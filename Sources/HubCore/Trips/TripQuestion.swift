@@ -55,7 +55,7 @@ public struct TripListQuery: Sendable, Equatable {
   /// Only trips moved at or after this, by the hub's wall clock.
   public var since: Timestamp?
   public var limit: Int
-  /// Only trips with a smaller number; with the hub of a cluster that had the last listed trip (ListCursor.swift).
+  /// Only trips with a smaller number are listed. `lastHub`: in a cluster, the last listed trip's (ListCursor.swift).
   public var below: UInt64
   public var lastHub: String?
 

@@ -1,7 +1,7 @@
 // Shares of a trip: who makes and ends them, and their holders' access. They are kept and stored in the trip and end
 // with it; the hub signs no share, so the content of a link's token does not matter here.
 //
-// A share that was ended stays in the list as one that never is valid: another hub may repeat, late, that it is made.
+// An ended share stays in the list with an expiry in the past, since another hub may repeat its creation late.
 import HubBytes
 import HubMessages
 
@@ -47,7 +47,7 @@ extension Trip {
 }
 
 extension TripShare {
-  /// When a share that was ended has expired: before any clock.
+  /// The expiry of a share that was ended: earlier than any clock shows.
   fileprivate static let ended = Timestamp(milliseconds: 0)
 
   /// Somebody has ended it.

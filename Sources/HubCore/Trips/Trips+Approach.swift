@@ -1,9 +1,9 @@
-// Active trips, and the distance of a driver from a trip without a driver.
+// Trips that can still be followed, and the estimate of a driver's way to a pickup.
 import HubGeo
 import HubMessages
 
 extension Trips {
-  /// Throws where there is no such trip, and where it is closed.
+  /// Finds a trip that can still be followed. Throws where there is none, and after its grace.
   func findFollowed(_ id: Identifier, at uptime: Int64) throws(ErrorReply) -> Int {
     let trip = try findKnown(id)
     guard !self[trip].isOver(at: uptime) else {

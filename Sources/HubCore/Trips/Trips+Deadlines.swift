@@ -1,8 +1,8 @@
 // Deadlines of trips: of an active one, in case nobody ends it; of an ended one, to unsubscribe its subscribers and
 // then to forget it.
 //
-// What was before a restart is reckoned by the wall clock, which may be wrong when a machine starts. So neither comes
-// in the first minutes after a start, and then by the clock as it is by that time.
+// Times from before a restart are computed from the wall clock, which may be wrong when a machine starts. So no trip
+// from before is cancelled or forgotten in the first minutes after a start, and then they are computed once more.
 import HubMessages
 
 extension Trips {
@@ -22,15 +22,15 @@ extension Trips {
     return max(end, start + nanoseconds(min(timings.returning, timings.retention)))
   }
 
-  /// Whether the retention of a trip is over. One from before a restart is resumed first, with its grace.
+  /// Whether a trip's retention is over. Where it began before a restart, the trip's times are computed anew first.
   private mutating func reviewRetention(_ trip: Int, at now: Moment) -> Bool {
     guard now.uptime >= endOfRetention(trip) else { return false }
     if self[trip].retained < start { slab[trip].resume(at: now, grace: nanoseconds(timings.tripGrace)) }
     return now.uptime >= endOfRetention(trip)
   }
 
-  /// Handles an active trip's deadline: cancels it where nothing came for the retention; arms it again where that
-  /// cannot be stored, or something came.
+  /// Handles an active trip's deadline: cancels the trip where nothing was heard of it for a retention. Else, or where
+  /// that cannot be stored, arms the deadline again.
   mutating func checkSilence(
     _ trip: Int, at now: Moment, canStore: Bool, _ deadlines: inout Deadlines
   ) -> TripStep? {

@@ -24,8 +24,8 @@ extension Trips {
     return Subscribed.Snapshot(position: drivers[driver].location(trip: trip, at: now.timestamp, after: after))
   }
 
-  /// A driver as ops and the driver itself see it; over HTTP with the trip that it is on, where it is on one alone.
-  /// Over a socket an answer with a trip's id is a trip.
+  /// A driver as ops and the driver itself see it. Over HTTP it has its trip, where it is on exactly one. Over a socket
+  /// it has none, since there a result with a trip's id is a trip.
   func report(
     _ driver: Int, of drivers: borrowing Drivers, _ replyTo: MessageID?, at now: Moment
   ) -> DriverReport {
@@ -34,7 +34,7 @@ extension Trips {
     return report
   }
 
-  /// A page of the drivers found: between two turns one may be forgotten, and another have its index.
+  /// A page of the drivers found. Between two turns one may have been forgotten, and its index reused for another.
   func list(_ found: [Int], of drivers: borrowing Drivers, cursor: String?, at now: Moment) -> DriverList {
     let indices = found.filter { drivers.isInUse($0) }
     var list = DriverList(drivers: [], cursor: cursor, indices: indices)
@@ -80,12 +80,12 @@ extension Trips {
     throw Trips.forbidsNaming(id)
   }
 
-  /// A trip that a driver's fixes may not name. Whether there is one is not told.
+  /// The refusal of a fix that may not name the trip: the same whether or not there is such a trip.
   static func forbidsNaming(_ id: Identifier) -> ErrorReply {
     ErrorReply(code: .forbidden, message: "trip \(id) is another driver's, or your token does not name it")
   }
 
-  /// The driver of an active trip that does not count it yet.
+  /// The driver of an active trip that does not count the trip as active yet; nil where there is none.
   func uncounted(_ trip: Int) -> Identifier? {
     self[trip].status.occupiesDriver && self[trip].occupied == nil ? self[trip].driverID : nil
   }
@@ -98,7 +98,7 @@ extension Trips {
     return (driver, position)
   }
 
-  /// The driver whose fixes are published on a channel that is its own, or that of the trip that they name.
+  /// The driver of a `driver:` channel, or of a `trip:` channel whose trip its newest fixes name; nil for others.
   func driver(on channel: Channel, among drivers: borrowing Drivers) -> Int? {
     switch channel {
     case .driver(let id): return drivers.find(id)

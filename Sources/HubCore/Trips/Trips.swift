@@ -8,7 +8,7 @@ struct Trips: ~Copyable {
   private let limits: HubLimits
   let timings: HubTimings
   private var seed: UInt64
-  /// Named, like all non-private members here, only in this folder (TidyTests).
+  /// Only files of this folder use it and the other non-private members, which TidyTests checks.
   var slab = Slab<Trip>()
   private var ids = IndexTable()
   private var order = CreationOrder()
@@ -18,7 +18,7 @@ struct Trips: ~Copyable {
   private(set) var legs: TripLegs
   /// Unfinished lists.
   private var listings = TripListings()
-  /// When this hub, having read its journal, began (uptime, ns).
+  /// When the trips of the journal were resumed (uptime, ns); `.min` where there were none.
   private(set) var start = Int64.min
 
   init(limits: HubLimits, timings: HubTimings, seed: UInt64) {
@@ -84,7 +84,7 @@ struct Trips: ~Copyable {
     return trip
   }
 
-  /// Drivers begin trips without consent: without a limit one could fill everybody's table.
+  /// Throws at the limit of trips that one driver begins. Nobody approves them, so one driver could fill the table.
   private func checkLimit(of creator: TripCreator?, counting counters: inout HubCounters) throws(ErrorReply) {
     guard let creator else {
       throw ErrorReply(code: .storageFull, message: "this hub's driver table is full", retryAfter: 60)
@@ -125,7 +125,7 @@ struct Trips: ~Copyable {
       trip: trip, update: slab[trip].update(from: nil, at: report.location), isNew: true, isClaimed: driver != nil)
   }
 
-  /// Counts a trip's route, `sign` 1, or no longer, −1.
+  /// Adds (`sign` 1) or subtracts (−1) the bytes of a trip's route.
   private mutating func countRoute(of trip: Int, _ sign: Int = 1) {
     routes.add(sign * slab[trip].routeBytes, of: slab[trip].routeHolder?.hashValue(seed: seed))
   }
@@ -178,7 +178,7 @@ struct Trips: ~Copyable {
     return .step(step)
   }
 
-  /// The driver that `accepted` gives a trip: who accepts it, or whom ops assign. Nil where it has that driver.
+  /// The driver that `accepted` assigns to a trip: its sender, or the one that ops name. Nil where it has it already.
   private func claimant(of trip: Int, by input: TripStatusInput) throws(ErrorReply) -> Identifier? {
     let (status, named) = (slab[trip].status, input.actor.role == .ops ? input.report.driverID : input.actor.id)
     guard let driver = slab[trip].driverID else {
@@ -256,7 +256,7 @@ struct Trips: ~Copyable {
     countRoute(of: trip, -1)
     let update = slab[trip].take(change, at: time)
     countRoute(of: trip)
-    // Also of one that changes nothing, since after another change it would. It goes into the trip's next record.
+    // Noted though it may change nothing: repeated after another change, it would. The trip's next record stores it.
     if let move { slab[trip].note(move) }
     guard update.isChange else { return .unchanged(showing: nil) }
     slab[trip].noteHeard(at: now.uptime)
@@ -265,8 +265,8 @@ struct Trips: ~Copyable {
     return .step(TripStep(trip: trip, update: update))
   }
 
-  /// Takes a position of who may drive the trip; `previous` is the driver's one before it. Updates the trip's figures
-  /// from when it has a driver until its arrival.
+  /// Takes a position that names the trip, and `previous`, the same driver's position before. It counts in the trip's
+  /// figures from when the trip has a driver until `arrived_destination`.
   @inline(__always)
   mutating func measure(_ position: Position, after previous: Position?, trip: Int, at uptime: Int64) {
     slab[trip].noteHeard(at: uptime)
@@ -277,7 +277,7 @@ struct Trips: ~Copyable {
       rules: timings.trips)
   }
 
-  /// Updates the leg with a position, published `age` seconds after it was measured; nil where the driver is on none.
+  /// Updates the leg with a position, published `age` seconds after it was measured; nil where the trip has no leg.
   @inline(__always)
   mutating func advance(
     _ position: Position, age: Double, trip: Int, at now: Moment, counting counters: inout HubCounters
@@ -285,7 +285,7 @@ struct Trips: ~Copyable {
     legs.advance(position, age: age, &slab[trip], at: now, counting: &counters)
   }
 
-  /// For a message of several fixes of a trip; see `TripLegs`.
+  /// Called around a message with several fixes of a trip, of which only the newest may publish an ETA (`TripLegs`).
   mutating func holdETA() { legs.holdETA() }
   mutating func releaseETA(of trip: Int) -> PublishedETA? { legs.releaseETA(of: &slab[trip]) }
 
@@ -317,7 +317,7 @@ struct Trips: ~Copyable {
     return driver
   }
 
-  /// Closes the trip. False where it was closed.
+  /// Closes the trip; false where it is closed already.
   mutating func close(_ trip: Int) -> Bool { slab[trip].close() }
 
   // MARK: Lists
@@ -380,7 +380,7 @@ struct Trips: ~Copyable {
     return true
   }
 
-  /// No forgotten trip had a higher number.
+  /// Restores the highest number that any trip has had, forgotten ones included.
   mutating func restore(newestNumber number: UInt64) { order.restore(newestNumber: number) }
 
   mutating func load(_ progress: TripProgress, of trip: Int) { slab[trip].progress = progress }
