@@ -35,7 +35,7 @@ extension ClientSession {
     let until: Int64
   }
 
-  /// How far the client is.
+  /// The client's phase, as its application sees it.
   public var state: State {
     switch phase {
     case .idle: .idle
@@ -64,7 +64,7 @@ final class ClientConnection {
   var openedAt: Int64?
   var budget = SendBudget()
   var nextPing = Int64.max
-  /// The application's requests that end with the connection.
+  /// Channels and views to leave; a new connection does not have them.
   var unsubscribes: [Unsubscribe] = []
   var wantsPing = false
   /// When the next early ping may be sent (uptime, ns).
@@ -73,7 +73,7 @@ final class ClientConnection {
   var isBlocked = false
   /// The cost of the last answer to a subscription so far.
   var missed: MissedEvents?
-  /// Unanswered pings, in order.
+  /// Unanswered pings, in the order of sending.
   var pingsSent: [SentPing] = []
   /// The last answered ping: what was sent before it, and when its pong came (uptime, ns).
   var answeredPing: (sentThrough: UInt64, uptime: Int64)?

@@ -3,8 +3,8 @@
 
 import HubWebSocket
 
-/// Limits of one client's memory and waiting. Times are in seconds. In an app's options a number below its range
-/// counts as its least, one above as its greatest.
+/// Limits of one client's memory and waiting. Times are in seconds. In an app's options a number outside its range
+/// counts as the nearest one in it.
 public struct ClientLimits: Sendable, Equatable {
   // MARK: What waits to be sent, or to be confirmed
 
@@ -56,7 +56,7 @@ public struct ClientLimits: Sendable, Equatable {
   public var hurrySeconds = 1.0
   /// The delay before a message is sent again that the hub refused for now without `retryAfter`.
   public var retryAfterSeconds = 1.0
-  /// A subscription that has been refused so often in a row ends with a code of a newer hub, which may be permanent.
+  /// Refusals in a row, with a newer hub's code, after which a subscription ends: the code may be permanent.
   public var newerRefusals = 3
   /// A longer Retry-After is reduced to this.
   public var longestRetryAfter = 3600.0
@@ -70,7 +70,7 @@ public struct ClientLimits: Sendable, Equatable {
   /// The delay before a token is requested again, after there was none, the hub refused it, or it had ended.
   public var renewalRetrySeconds = 10.0
 
-  // MARK: While it stands
+  // MARK: While the connection is open
 
   /// Heartbeat intervals of silence after which the connection is dead.
   public var silentIntervals = 2.5
@@ -95,7 +95,7 @@ public struct ClientLimits: Sendable, Equatable {
 
   public init() {}
 
-  /// Each number within its range: what others end the program at, or spin with.
+  /// These limits with each number in its range; outside it some would crash the program or make it spin.
   package var inRange: ClientLimits {
     var limits = self
     limits.pingsOnTheWay = max(1, pingsOnTheWay)

@@ -32,7 +32,7 @@ extension ClientSession {
     connection.binary = isBinary ? BinaryConnection() : nil
   }
 
-  /// Appends the request.
+  /// Appends the upgrade request to `buffer`.
   func writeRequest(_ connection: ClientConnection, into buffer: inout ByteBuffer) {
     var fields: [OutgoingField] = []
     renewal?.inUpgrade = token
@@ -79,8 +79,8 @@ extension ClientSession {
     queue.beginConnection(maximumBatch: maximumBatch(greeting))
   }
 
-  /// A fix with all its members, each double with the 24 characters that it may have, is below 400 bytes of JSON, and
-  /// so is an envelope. One is always sent: a hub that does not accept it refuses it, which is counted.
+  /// The most fixes that a batch to this hub may have: a fix with all members, each double in 24 characters, is below
+  /// 400 bytes of JSON, and so is an envelope. At least 1: a hub that cannot read so much refuses it, which is counted.
   func maximumBatch(_ greeting: Connected) -> Int {
     max(1, min(greeting.limits.maxBatch, LocationBatch.maximumCount, greeting.limits.maxMessageBytes / 400 - 1))
   }

@@ -47,7 +47,7 @@ extension ClientSession {
         let envelope = try unsafe reader.readServer(payload, time: time, isValidUTF8: kind == .text)
         if note(envelope, bytes: payload.count, connection, now) { deliver(envelope) }
       case .binary:
-        // Nil where it is only for the reader.
+        // Nil for `names`, which changes only the reader's state.
         guard let envelope = try unsafe connection.binary?.reader.read(payload) else { break }
         if note(envelope, bytes: payload.count, connection, now) { deliver(envelope) }
       }
@@ -107,8 +107,8 @@ extension ClientSession {
 
   // MARK: What answers cost
 
-  /// Charges a rider for a long answer, like the hub. For one that costs more than a full bucket the hub charges only
-  /// that much, which a client cannot know: here it is charged in full.
+  /// Charges a rider for a long answer, as the hub does. The hub charges no more than a full bucket; a client does not
+  /// know the size of that, and charges in full.
   private func chargeAnswer(_ reply: borrowing Reply, bytes: Int, _ connection: ClientConnection, _ now: Moment) {
     guard connected?.role == .rider else { return }
     switch reply {
@@ -138,10 +138,10 @@ extension ClientSession {
     case .connected(let greeting): open(greeting, now)
     case .subscribed(let answer):
       let isNewest = subscriptions.answered(answer, to: numbering.number(of: answer.replyTo), now: now.uptime)
-      // While a view moves, the cells that it had last are for the application, too.
+      // An answer to an earlier request of a moved view: updates of its cells come until the newer one is answered.
       return isNewest || answer.viewID != nil
     case .unsubscribed(let answer):
-      // One that this client left is gone since then: what there is now under its name is a newer one.
+      // A channel that this client has left is not in the list any more: an entry of its name is a newer subscription.
       if !answer.isAsked { _ = subscriptions.remove(answer.channel) }
     case .ack(let ack):
       guard let number = self.number(of: ack.replyTo) else { break }
@@ -159,7 +159,7 @@ extension ClientSession {
     return true
   }
 
-  /// The answered message of this client. In binary a live fix is named by its number alone.
+  /// The number of the message that an answer names; nil for a foreign one. In binary a live fix's id is its number.
   private func number(of id: MessageID) -> UInt64? {
     keptIDs[id] ?? numbering.number(of: id) ?? (form == .binary ? id.number : nil)
   }
@@ -195,7 +195,7 @@ extension ClientSession {
       let seconds = min(max(error.retryAfter ?? limits.retryAfterSeconds, 0), limits.longestRetryAfter)
       retryAt = now.uptime + nanoseconds(failures > 1 ? max(seconds, limits.delay(before: failures - 1)) : seconds)
     case .once:
-      // As long as the fault is the hub's.
+      // The fault is the hub's, so a subscription is repeated without end; a newer hub's code may be permanent.
       let isLast = error.hasNewerCode && failures >= limits.newerRefusals
       retryAt = isLast ? nil : now.uptime + nanoseconds(limits.delay(before: failures))
     case .never, .changed, .withNewToken: retryAt = nil

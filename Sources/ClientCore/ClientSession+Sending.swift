@@ -29,7 +29,7 @@ extension ClientSession {
     return isQueued
   }
 
-  /// The first fix of a trip always is.
+  /// Whether a fix is to be sent by the hub's advice; the first fix of a trip always is.
   private func isWorthSending(_ fix: Fix, _ trip: Identifier?) -> Bool {
     if trip != lastTrip?.id { gate.reset() }
     return gate.takes(fix, by: sampling)
@@ -118,12 +118,12 @@ extension ClientSession {
   /// pending.
   public func ping() { if case .open(let connection) = phase { connection.wantsPing = true } }
 
-  /// Unconfirmed messages and fixes, unsent ones included.
+  /// The number of unconfirmed messages and fixes, unsent ones included.
   public var unconfirmed: Int { queue.count }
-  /// The number of unsent ones, which wait for the rate, for the socket, or for a connection.
+  /// The number of unsent messages and fixes, which wait for the rate, for the socket, or for a connection.
   public var backlog: Int { queue.unsent }
   /// The number of the oldest unconfirmed fix, batch or move; nil where all are confirmed. Lower numbers are stored by
-  /// the hub, or refused. For callers that keep them, too.
+  /// the hub, or refused. For callers that keep these messages themselves.
   package var oldestDurable: UInt64? { queue.oldestDurable }
   /// The number of the next message.
   package var nextNumber: UInt64 { numbering.next }
@@ -132,13 +132,13 @@ extension ClientSession {
     queue.withdraw(durable: true)
     keptIDs = [:]
   }
-  /// Drops everything else that is unsent or unanswered, and all subscriptions, for callers that reported their
-  /// failure.
+  /// Drops all messages but fixes, batches and moves, and all subscriptions, for callers that have reported them as
+  /// failed.
   package func withdrawRequests() {
     queue.withdraw(durable: false)
     subscriptions = SubscriptionList()
   }
-  /// The limit of fixes in a batch on this connection; nil without one.
+  /// The most fixes that a batch may have on this connection; nil while none is open.
   package var maximumBatch: Int? { phase.isOpen ? connected.map(maximumBatch) : nil }
   /// The driver's entry that the hub's last error refused permanently; given once.
   package func takeRefused() -> RefusedEntry? {
@@ -229,7 +229,7 @@ extension ClientSession {
     write(.refresh(Refresh(token: token)), number: number, connection, now, &buffer)
   }
 
-  /// Writes one entry of the queue; false at the rate.
+  /// Writes one entry of the queue; false where the rate does not allow it yet.
   private func writeEntry(
     _ index: Int, _ connection: ClientConnection, _ now: Moment, _ buffer: inout ByteBuffer
   ) -> Bool {
@@ -259,8 +259,8 @@ extension ClientSession {
     return true
   }
 
-  /// Writes a message and charges its cost, which is known only then. `withinRate`: one that exceeds the present budget
-  /// is taken back; then gives its cost, else nil.
+  /// Writes a message and charges its cost, which is known only once it is encoded. With `withinRate`, a message that
+  /// exceeds the present budget is removed from `buffer`, and its cost is returned; nil where it was written.
   @discardableResult
   private func write(
     _ message: ClientMessage, number: UInt64, id: MessageID? = nil, withinRate: Bool = false,

@@ -12,7 +12,7 @@ public enum TokenNeed: Sendable, Equatable {
   case first
   /// The present one ends soon; the session continues until then.
   case expiring
-  /// The hub refused the present one (HTTP 401, or close 4401), or it is not a driver's and the client is.
+  /// The hub refused the present one (HTTP 401, or close 4401), or a driver's client has a token of another role.
   case refused
 }
 
@@ -28,17 +28,17 @@ public enum TokenAnswer: Sendable, Equatable {
 /// The state of token renewal. On the heap, so that other clients do not pay for it.
 final class TokenRenewal {
   let source: @Sendable (TokenNeed) -> TokenAnswer
-  /// The token of the upgrade, and the one that the hub has accepted.
+  /// The token of the upgrade, and the newest one that the hub has accepted.
   var inUpgrade: String?
   var taken: String?
   /// The unanswered `refresh`.
   var asked: (number: UInt64, token: String)?
-  /// When the next token is requested (uptime, ns). A new time has to be fetched by the client's driver.
+  /// When the next token is requested (uptime, ns). A change asks for a `flush`, after which `deadline` is read again.
   var due = Int64.max { didSet { isDueNew = true } }
   var isDueNew = false
   /// The hub's clock (ms since 1970) at an uptime (ns), to compare `exp` with: the phone's may be wrong.
   var hubClock = (milliseconds: Int64(0), uptime: Int64(0))
-  /// Why a token was requested that was answered with `later` and that nothing continues without.
+  /// Why the client must get a token before it can connect, from `renew` or the next `start`; nil where it need not.
   var awaited: TokenNeed?
 
   init(_ source: @escaping @Sendable (TokenNeed) -> TokenAnswer) { self.source = source }
@@ -62,13 +62,13 @@ extension ClientSession {
     if phase.isOpen, new == renewal.taken { renewal.due = nextAsking(now) }
   }
 
-  /// A number of this client's own chance, 0 ≤ number < 1, for a caller whose requests for tokens fail.
+  /// Draws a random number, 0 ≤ number < 1, for the delay of a caller whose requests for tokens fail.
   package func drawUnit() -> Double { random.unit() }
 
-  /// Whether everything waits for `renew`.
+  /// Whether the client cannot connect before `renew` gives it a token.
   package var awaitsToken: Bool { renewal?.awaited != nil }
 
-  /// The token is of no use to the application: the next `start` requests another one.
+  /// Call when the hub accepts the token but the application cannot use it: the next `start` requests another one.
   package func refuseToken() { renewal?.awaited = .refused }
 
   /// Before an attempt: whether its token is missing.
@@ -78,17 +78,17 @@ extension ClientSession {
     return awaitsToken
   }
 
-  /// The hub refused the token: whether there is another one, or will be.
+  /// Requests another token after the hub refused the present one; false where the source has none.
   func replaceRefusedToken() -> Bool { askForToken(.refused) }
 
-  /// A client that ended while it waited for a token starts again: the earlier request may have been abandoned.
+  /// Repeats the request of a client that ended while it waited for a token: the earlier one may have been abandoned.
   func askForAwaitedTokenAgain() {
     guard let need = renewal?.awaited else { return }
     renewal?.awaited = nil
     _ = askForToken(need)
   }
 
-  /// Requests a token that nothing continues without: whether there is one, or will be.
+  /// Requests a token that the client needs in order to connect; false where the source has none.
   private func askForToken(_ need: TokenNeed) -> Bool {
     guard let renewal else { return false }
     switch renewal.source(need) {
@@ -99,7 +99,7 @@ extension ClientSession {
     return true
   }
 
-  // MARK: While the connection stands
+  // MARK: While the connection is open
 
   /// `connected` has come: the hub accepted the upgrade's token.
   func beginRenewal(_ greeting: Connected, _ now: Moment) {
@@ -150,7 +150,7 @@ extension ClientSession {
   private func asking(_ now: Moment) -> Int64 {
     guard let renewal, let taken = renewal.taken, let expires = UnverifiedToken.expires(taken) else { return .max }
     let left = Double(expires.milliseconds - renewal.hubTime(now)) / 1000
-    // The hub takes it for some time yet: a source that has only such must not be asked without a pause.
+    // The hub accepts an expired token for 30 s: a source that has only expired ones must not be asked in a busy loop.
     guard left > 0 else { return nextAsking(now) }
     let early = min(limits.renewalSeconds, left * limits.renewalPart) * (1 + limits.jitter * random.unit())
     return now.uptime + nanoseconds(max(0, left - early))

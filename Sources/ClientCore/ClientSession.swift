@@ -13,13 +13,13 @@ import HubWebSocket
 
 /// A client over all its connections. Not thread-safe: only its driver uses it.
 public final class ClientSession {
-  /// How far the client is.
+  /// The phase of a client, as its application sees it.
   public enum State: Sendable, Equatable {
     /// Not started.
     case idle
     /// Waits until this uptime (ns).
     case waiting(until: Int64)
-    /// The application was asked for a token; `renew` continues.
+    /// Waits for a token from the application, which passes it to `renew`.
     case awaitingToken
     /// Connecting TCP.
     case connecting
@@ -57,20 +57,20 @@ public final class ClientSession {
   /// The hub's newest sampling advice.
   public internal(set) var sampling: Connected.Sampling?
   public internal(set) var counters = ClientCounters()
-  /// The negotiated form of messages; of the last connection.
+  /// The form of messages that was negotiated on the last connection.
   public internal(set) var form: MessageForm
 
-  /// Shared by all clients of a loop that keep no contexts; nil until one of them offers compression.
+  /// The compressor that clients without contexts share on one thread; nil until one of them offers compression.
   let sharedCompression: MessageCompression?
   var limits: ClientLimits { configuration.limits }
   var token: String?
   let renewal: TokenRenewal?
   var random: ClientRandom
   var numbering: MessageNumbering
-  /// The numbers of messages under ids of the application.
+  /// The numbers, in the queue, of messages whose ids the application has chosen.
   var keptIDs: [MessageID: UInt64] = [:]
   var backOff = BackOff()
-  /// A change of network may end the present wait: the hub did not request it.
+  /// Whether a change of network may shorten the present wait, since the hub did not request it.
   var mayHurry = false
   var queue = SendQueue()
   var subscriptions = SubscriptionList()
@@ -127,7 +127,7 @@ public final class ClientSession {
     case .waiting(let until), .connecting(let until), .handshaking(_, let until), .greeting(_, let until): return until
     case .closing(let closing): return closing.until
     case .open(let connection):
-      // What waits for the transport is written by the `flush` after it has room.
+      // While the transport is full nothing is sent at a deadline: a `flush` follows when it has room.
       guard !connection.isBlocked else { return min(silenceEnds(connection), renewalDeadline) }
       return min(heartbeatDeadline(connection), sendingDeadline(connection) ?? .max, renewalDeadline)
     }
@@ -148,8 +148,8 @@ public final class ClientSession {
     }
   }
 
-  /// The device has another network, or one again. A wait that the hub did not request ends soon, and an existing
-  /// connection has to answer soon, since its network may be gone.
+  /// Call when the device has changed networks or is online again. A wait that the hub did not request ends soon, and
+  /// an existing connection has to answer soon, since its network may be gone.
   public func networkChanged(_ now: Moment) {
     switch phase {
     case .waiting(let until) where mayHurry:
@@ -161,7 +161,7 @@ public final class ClientSession {
     }
   }
 
-  /// Whether `flush` has something to do, as far as known without the time.
+  /// Whether `flush` may have something to do; messages that wait for their time count, too.
   public var needsFlush: Bool {
     if step != .none || renewal?.isDueNew == true { return true }
     guard let connection = phase.connection else { return false }
@@ -182,7 +182,7 @@ public struct ClientCounters: Sendable, Equatable {
   public var fixesDropped: UInt64 = 0
   /// Fixes skipped by the hub's sampling advice.
   public var fixesLeftOut: UInt64 = 0
-  /// Events dropped as repeated, or as too early, to come again.
+  /// Events dropped because they came before, or because they came behind a gap and come again in order.
   public var eventsDropped: UInt64 = 0
   /// New tokens that the hub accepted, and that it refused.
   public var refreshes: UInt64 = 0

@@ -25,7 +25,7 @@ public enum DisconnectCause: Sendable, Equatable {
   /// The server is no WebSocket server.
   case handshakeFailed(HandshakeError)
   case notHTTP(HTTPError)
-  /// It ended with a Close frame; 1005 without a code (RFC 6455 §7.1.5).
+  /// The hub sent a Close frame; 1005 where that had no code (RFC 6455 §7.1.5).
   case closed(CloseCode)
   /// TCP ended without a Close frame.
   case lost
@@ -88,7 +88,7 @@ public enum ClientEnd: Sendable, Equatable {
 public struct Disconnection: Sendable, Equatable {
   /// What follows the end of a connection.
   public enum Next: Sendable, Equatable {
-    /// It reconnects by itself; seconds from now.
+    /// The client reconnects by itself, after so many seconds.
     case retry(after: Double)
     case ended(ClientEnd)
   }

@@ -62,8 +62,8 @@ public struct MarkerInterpolator: Sendable {
   public init() {}
 
   /// Takes a position at `uptime` (monotonic nanoseconds, the clock of `marker`). One that is not newer than the last
-  /// is ignored; another driver needs another marker. With a heading or a speed that nobody has it is drawn without
-  /// both.
+  /// is ignored; another driver needs another marker. A position whose heading or speed is out of range is drawn
+  /// without both.
   public mutating func take(_ location: DriverLocation, at uptime: Int64) {
     if let newest, location.timestamp <= newest.timestamp { return }
     let location = MarkerInterpolator.drawable(location)
@@ -121,7 +121,7 @@ public struct MarkerInterpolator: Sendable {
 
   // MARK: Extrapolation
 
-  /// The geometry takes finite numbers only, and positions may come from elsewhere than a reader of messages.
+  /// Removes heading and speed where one is out of range: the geometry takes finite numbers, and apps make positions.
   private static func drawable(_ location: DriverLocation) -> DriverLocation {
     let (heading, speed) = (location.heading ?? 0, location.speed ?? 0)
     if (0...360).contains(heading), speed <= DriverLocation.maximumSpeed { return location }

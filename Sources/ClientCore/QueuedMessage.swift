@@ -8,7 +8,7 @@ final class QueuedMessage {
   let bytes: Int
   /// Its cost, once found to exceed the budget on this connection; 1 before.
   var cost = 1.0
-  /// When it is to be sent, while it is held (uptime, ns); `.max` for when one before it is answered.
+  /// When to send it while it is held (uptime, ns); `.max` while it waits for the answer to one of its subject.
   var notBefore = Int64.min
   /// For a run of fixes, the number of its first one: the entry has that of its last.
   let first: UInt64?
@@ -22,7 +22,7 @@ final class QueuedMessage {
     bytes = QueuedMessage.bytes(of: message)
   }
 
-  /// What goes one by one, each when the one before is answered: an older one never comes after a newer one.
+  /// What messages set that are sent one at a time, each after the answer to the last: none overtakes a newer one.
   enum Subject: Equatable {
     case status
     case change(of: Identifier)

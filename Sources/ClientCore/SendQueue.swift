@@ -18,15 +18,15 @@ struct SendQueue {
     case message(QueuedMessage)
     /// A run of fixes that an earlier connection did not confirm.
     case resentFixes(QueuedMessage)
-    /// Confirmed; waits for those before it.
+    /// Confirmed; `compact` removes it.
     case done
   }
 
   struct Entry {
     enum State {
       case unsent, sent
-      /// It waits: fixes that the hub has failed at twice, and messages that are postponed or behind one of their
-      /// subject.
+      /// Not to be sent yet: fixes that the hub has failed at twice, and messages that are postponed or wait for the
+      /// answer to an earlier one of their subject.
       case held
     }
 
@@ -114,7 +114,7 @@ struct SendQueue {
     return true
   }
 
-  /// One of a subject is answered: the next may be sent.
+  /// Lets the next message of a subject be sent, since the one before it is answered.
   private mutating func release(_ subject: QueuedMessage.Subject) {
     let index = entries[head...].firstIndex { entry in
       guard case .message(let queued) = entry.payload, entry.state == .held else { return false }
@@ -161,8 +161,8 @@ struct SendQueue {
     postponedUntil = .max
   }
 
-  /// Sent and unconfirmed fixes up to this number are to be sent again, in batches of at most `maximumBatch`: there was
-  /// time to store them.
+  /// Fixes up to this number that were sent but not confirmed are to be sent again, in batches of at most
+  /// `maximumBatch`: the hub had time to store them.
   mutating func resendFixes(through number: UInt64, maximumBatch: Int) {
     batchFixes(atMost: maximumBatch) { $0.isSent && $0.number <= number }
   }
@@ -196,7 +196,7 @@ struct SendQueue {
     unconfirmedFixes = entries.count { $0.isSent && SendQueue.holdsFixes($0.payload) }
   }
 
-  // MARK: What is stored elsewhere, too
+  // MARK: Entries that the caller stores, too
 
   /// The number of the oldest unconfirmed fix, batch or move: all below are confirmed. O(entries before it).
   var oldestDurable: UInt64? {
@@ -241,12 +241,12 @@ struct SendQueue {
     case never
     /// It is the next to be sent, so that the order is kept as far as possible.
     case first
-    /// It is sent again by itself, when its time has come.
+    /// It is sent again at its time, while others are sent before it.
     case postponed
   }
 
-  /// The message is to be repeated at `time` (uptime, ns); `once`: not if it was repeated so before. Only fixes,
-  /// batches and moves have an order.
+  /// Has a message repeated at `time` (uptime, ns); with `once`, only if it was not repeated with `once` before. Only
+  /// fixes, batches and moves keep their order.
   mutating func retry(_ number: UInt64, once: Bool, at time: Int64) -> Repetition {
     guard let index = find(number), !once || !entries[index].isRepeated else { return .never }
     if once { entries[index].isRepeated = true }
@@ -282,7 +282,7 @@ struct SendQueue {
     }
   }
 
-  /// The hub has failed at a message again. Fixes stay as sent, until `resendHeld`, without delaying others; false for
+  /// Holds fixes that the hub has failed at again until `resendHeld`, so that they do not delay others; false for
   /// everything else.
   mutating func hold(_ number: UInt64) -> Bool {
     guard let index = find(number), SendQueue.isDurable(entries[index].payload) else { return false }
@@ -310,7 +310,7 @@ struct SendQueue {
     return confirm(entry.number)
   }
 
-  /// A pong came: fixes that were sent before its ping, and are not newer, are stored.
+  /// Confirms the fixes that a pong covers: sent before its ping, and not newer than its `storedThrough`.
   mutating func confirmFixes(through: Timestamp, sentThrough number: UInt64) {
     for index in head..<entries.count {
       guard entries[index].number <= number else { break }

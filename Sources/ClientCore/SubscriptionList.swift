@@ -11,8 +11,8 @@ struct SubscriptionList {
     var viewID: InlineText?
     /// Where the next request resumes: the last event seen, and its epoch.
     var resume: ResumePoint?
-    /// The newest event when the last request was answered: what is missing up to it when the next event comes was
-    /// passed over, as an event in binary whose type is a newer hub's, and does not come again.
+    /// The channel's newest event when the last request was answered. An event up to it that is missing when the next
+    /// one comes is no gap: it was unreadable, as one in binary of a newer hub's type, and does not come again.
     var through: UInt64 = 0
     var isEventsOnly = false
     var request = Request.due(notBefore: .min)
@@ -91,7 +91,7 @@ struct SubscriptionList {
     }
   }
 
-  /// When the next request is due that is not yet.
+  /// The earliest time of a request to be sent, perhaps in the past; nil where there is none.
   var nextTime: Int64? {
     list.lazy.compactMap {
       if case .due(let time) = $0.request { time } else { nil }
@@ -102,9 +102,9 @@ struct SubscriptionList {
 
   // MARK: What the hub says
 
-  /// The request with this number is answered; nil for what nobody asked for, which comes where a channel has other
-  /// numbers than before. False where it is not the newest of its subscription: one that was left and made again
-  /// meanwhile, or is to be requested again, gets another answer.
+  /// Notes the answer to the request with this number; nil for a `subscribed` without a request, which the hub sends
+  /// when a channel's numbers have changed. False where the subscription gets another answer: it was left and made
+  /// again meanwhile, or is to be requested again.
   mutating func answered(_ answer: Subscribed, to number: UInt64?, now: Int64) -> Bool {
     let isMeant = { (known: Subscription) in
       if case .standing = known.request { return known.channel == answer.channel && known.viewID == answer.viewID }
@@ -135,7 +135,7 @@ struct SubscriptionList {
     return true
   }
 
-  /// A numbered event: the next one is delivered; an old one is dropped; one too far ahead requests those between.
+  /// Judges a numbered event: the next one is delivered, an old one dropped; a gap has the missing ones requested.
   mutating func event(_ channel: Channel, sequence: UInt64, now: Int64, limits: ClientLimits) -> Verdict {
     guard let index = find(channel), let resume = list[index].resume else { return .deliver }
     if sequence <= resume.since { return .drop }
@@ -147,7 +147,7 @@ struct SubscriptionList {
     return .deliver
   }
 
-  /// A state, published when `after` was the channel's newest event, which shows whether an event is missing.
+  /// Requests missing events: a state was published when `after` was the channel's newest event.
   mutating func state(_ channel: Channel, after: UInt64, now: Int64, limits: ClientLimits) {
     guard let index = find(channel), let resume = list[index].resume,
       after > max(resume.since, list[index].through)

@@ -1,9 +1,9 @@
 // Connecting to a hub's host: its name is looked up for each attempt, since the hub may have moved, and all its
 // addresses are tried.
 //
-// After one that refuses the next is tried at once. One that does not answer uses up the attempt's time
-// (`ClientLimits.handshakeSeconds`), and the next attempt begins with the address behind it. After a connection it
-// begins with the one that the hub was at.
+// After an address that refuses, the next one is tried at once. An address that does not answer uses up the attempt's
+// time (`ClientLimits.handshakeSeconds`), and the next attempt begins with the address behind it. After a connection
+// the next attempt begins with the address that the hub was at.
 import HubClientCore
 import HubMessages
 import HubSystem
@@ -29,7 +29,7 @@ extension ClientLoop {
     arm(index)
   }
 
-  /// Takes the resolver's results. One that an attempt did not live to see serves the present one, or the next.
+  /// Takes the resolver's results. One that comes after its attempt has failed serves the present attempt, or the next.
   func takeAddresses() {
     guard lookupsUnderWay > 0 else { return }
     for answer in names.takeAnswers() {
@@ -45,10 +45,10 @@ extension ClientLoop {
     case .failure(let error): failure = .hostNotFound(error.text)
     case .success(let addresses):
       guard awaited != nil || clients[index].connection == .none else { return }
-      // Where they are unchanged, the one that did not work stays behind the others.
+      // Unchanged addresses keep their order: the one that failed last stays behind the others.
       if Set(addresses) != Set(clients[index].addresses) { clients[index].addresses = addresses }
     }
-    // Without an answer those of before are as good.
+    // Where the look-up has failed, the addresses of an earlier one are tried.
     if awaited != nil, !clients[index].addresses.isEmpty {
       clients[index].awaitedLookup = nil
       tryAddresses(index)
@@ -63,7 +63,7 @@ extension ClientLoop {
     connectNext(index)
   }
 
-  /// The hub has let the client in at the address tried last.
+  /// Puts the address tried last first, since the hub has accepted the client there.
   func preferLastAddress(_ index: Int) {
     if let last = clients[index].addresses.popLast() { clients[index].addresses.insert(last, at: 0) }
   }

@@ -119,7 +119,7 @@ extension ClientLoop: EventLoopDelegate {
   /// Flushes each marked client once, into the turn's output.
   public func turnEnding() { flushMarked() }
 
-  /// Requests of the turn's last callbacks are sent in the next one.
+  /// Output of clients that the turn's last callbacks have marked is sent in the next turn, which begins at once.
   public func turnEnded() {
     if !marked.isEmpty { loop.waker.wake() }
   }
@@ -156,7 +156,7 @@ extension ClientLoop: EventLoopDelegate {
       }
       if step == .abort { loop.abort(connection) } else { loop.close(connection) }
     }
-    // It stopped at a limit of this turn, not at the rate: the rest is for the next.
+    // The session stopped at `flushBytes`, not at its rate: the rest is written in the next turn.
     if end - start >= session.configuration.limits.flushBytes { unfinished.append(Int32(index)) }
     arm(index)
   }

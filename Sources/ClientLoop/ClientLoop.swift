@@ -65,9 +65,9 @@ public final class ClientLoop {
     var lookups: UInt64 = 0
     var awaitedLookup: UInt64?
     var isMarked = false
-    /// When the session is due, while it has no connection whose timer would do.
+    /// The session's deadline in the heap (uptime, ns), while there is no connection, whose timer serves otherwise.
     var deadline: Int64?
-    /// When the application is due.
+    /// The time given to `schedule` (uptime, ns).
     var due: Int64?
   }
 
@@ -76,7 +76,7 @@ public final class ClientLoop {
   }
 
   public weak var delegate: (any ClientLoopDelegate)?
-  /// The trust of clients with `wss` that are added from then on.
+  /// The certificates that clients with `wss` trust, for those that are added after it is set.
   public var trust = TLSClient.system
   public let loop: EventLoop
   var clients: [Client] = []
@@ -220,7 +220,7 @@ public final class ClientLoop {
     armLoopTimer()
   }
 
-  /// Calls `tick` once at an uptime (ns).
+  /// Calls `tick` once at an uptime (ns), which replaces the time given before; nil cancels that.
   public func scheduleTick(at uptime: Int64?) {
     tickAt = uptime
     armLoopTimer()

@@ -7,8 +7,8 @@ import Synchronization
 
 /// A live map of the drivers around a coordinate.
 ///
-/// Each element is the complete map; a slow loop gets the newest. The hub is asked while somebody reads. A loop ends
-/// when the hub refuses the area, or the client is stopped: `failure` has the reason.
+/// Each element is the complete map; a slow loop gets the newest. The client is subscribed while at least one loop
+/// reads. A loop ends when the hub refuses the area, or the client is stopped: `failure` has the reason.
 ///
 /// ```swift
 /// let area = hub.area(around: here, radius: 800)
@@ -46,7 +46,7 @@ public final class AreaFeed: AsyncSequence, Sendable {
     runner.submit { engine, _ in engine.feeds.move(view, to: moved, engine.session) }
   }
 
-  /// Begins to read, and forgets `failure`. The first loop asks the hub, and the last one that ends ends that.
+  /// Begins to read, and forgets `failure`. The first loop subscribes at the hub; when the last ends, that ends, too.
   public func makeAsyncIterator() -> Iterator {
     let (view, channel) = (view, channel.withLock { $0 })
     end.withLock { $0 = nil }

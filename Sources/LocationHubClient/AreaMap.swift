@@ -14,7 +14,7 @@ public struct AreaMap: Sendable, Equatable {
     var unkept = 0
   }
 
-  /// By their ids.
+  /// The drivers on the map, by their ids.
   public private(set) var drivers: [DriverID: Driver] = [:]
   /// Grows by one a second; 0 before the first update.
   public private(set) var tick: UInt64 = 0

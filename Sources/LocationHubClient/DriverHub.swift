@@ -98,8 +98,8 @@ public final class DriverHub: Sendable {
     return droppedBefore.exchange(dropped, ordering: .relaxed) == dropped ? .queued : .droppedOldest
   }
 
-  /// Sets the driver's status; waits for the connection and the hub's answer, and for that to an earlier call: an older
-  /// status never comes after a newer one.
+  /// Sets the driver's status. Waits for the connection and the hub's answer, and for the answer to an earlier call: an
+  /// older status never comes after a newer one.
   ///
   /// - Parameters:
   ///   - status: any but `onTrip`, which follows from the driver's trips.

@@ -7,7 +7,7 @@ import HubMessages
 
 /// Used only on the client's thread.
 final class DriverPart {
-  /// Entries handed to the session: confirmed when the session's oldest message is a later one.
+  /// Entries handed to the session: confirmed when the session's oldest unconfirmed message is a later one.
   private struct OnItsWay {
     let message: UInt64
     let entry: UInt64
@@ -22,7 +22,7 @@ final class DriverPart {
   private var refused: UInt64 = 0
   /// Refused moves of an earlier run, whose caller is gone.
   private var refusedMoves: UInt64 = 0
-  /// The app's last fix, and when (uptime, ns).
+  /// The app's newest fix, its trip, and when the fix came (uptime, ns).
   private var newest: (fix: Fix, trip: Identifier?, at: Int64)?
   /// When the next batch is sent, and when the next sync is due (uptimes, ns).
   private var batchDue: Int64?
@@ -70,7 +70,7 @@ final class DriverPart {
 
   func reported(_ status: DriverStatus) { isUnavailable = status == .unavailable }
 
-  /// Deletes all, on disk as well.
+  /// Deletes the queue, on disk as well.
   func erase() {
     (unsynced, syncDue, batchDue, newest) = (0, nil, nil, nil)
     queue.erase()
@@ -108,7 +108,7 @@ final class DriverPart {
     queue.rewind()
   }
 
-  /// Does all that is possible now. Call it after every event.
+  /// Confirms, writes and sends what can be now. Call it after every event.
   func reconcile(_ session: ClientSession, _ now: Moment) {
     confirm(session)
     giveUpHeld(session)

@@ -16,7 +16,7 @@ final class FeedTable {
     /// The hub has answered: an unrecovered answer means missed events from now on.
     var hasBegun = false
     var isToBeAsked = true
-    /// The newest ones, which a recovered answer does not have; nil where an update has made them another status's.
+    /// The newest position and ETA, which a recovered answer lacks; nil where a later `trip_update` has outdated them.
     var position: Position?
     var eta: ETA?
   }
@@ -86,7 +86,7 @@ final class FeedTable {
     isAnythingToBeAsked = true
   }
 
-  /// The fault of an area that no hub needs to see.
+  /// The error of an area that is invalid for every hub; nil for none.
   private static func mistake(in channel: Channel) -> HubError? {
     guard case .nearby(_, let radius) = channel, !(radius > 0 && radius.isFinite) else { return nil }
     return HubError(.badValue, "the radius is \(radius) m: it must be above 0")
@@ -140,7 +140,7 @@ final class FeedTable {
     }
   }
 
-  /// The hub has refused something: a feed, if the session does not have it any more.
+  /// Ends the feeds whose subscriptions the session has removed, since the hub has refused them.
   func refused(_ error: HubError, _ session: ClientSession) {
     for channel in Array(trips.keys) where trips[channel]?.isToBeAsked == false && !session.isSubscribed(channel) {
       end(channel, .refused(error))

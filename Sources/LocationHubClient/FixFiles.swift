@@ -53,7 +53,7 @@ protocol FixFiles: AnyObject {
   func remove(_ name: String) throws(FileFailure)
   /// Removes all files and the folder; afterwards does nothing. What cannot be removed does not stop the rest.
   func erase() throws(FileFailure)
-  /// Releases the folder to others. Nothing of the above is called until it is locked again.
+  /// Releases the folder to others. No other method is called until it is locked again.
   func unlock()
   /// Locks the folder for this client; does nothing where it is locked.
   func lock() throws(FileFailure)
@@ -71,7 +71,7 @@ final class FolderFiles: FixFiles {
   private var lockFile: Int32 = -1
   /// The file that was appended to last.
   private var open: (name: String, descriptor: Int32)?
-  /// The folder was released: its content is another client's now.
+  /// The folder was deleted: one of the same name is another client's.
   private var isErased = false
 
   /// Creates the folder where it is missing, and locks it: a queue belongs to one client at a time.
@@ -88,7 +88,7 @@ final class FolderFiles: FixFiles {
         try makeFolder()
         lockFile = try FolderFiles.check("open", systemOpen(path + "/lock", O_RDWR | O_CREAT | O_CLOEXEC))
         _ = try FolderFiles.check("flock", flock(lockFile, LOCK_EX | LOCK_NB))
-        // If somebody erased the folder between the two calls, this lock's name is gone.
+        // If another client erased the folder between the two calls, this lock's name is gone.
       } while !isLockNamed
       try closeToOthers()
     } catch {
@@ -126,7 +126,7 @@ final class FolderFiles: FixFiles {
   private func makeFolder() throws(FileFailure) {
     var parent = path.startIndex
     while let slash = path[parent...].dropFirst().firstIndex(of: "/") {
-      // It exists, or the last step gives the error.
+      // An error is ignored: the parent exists already, or making the folder below fails with the reason.
       _ = unsafe mkdir(String(path[..<slash]), 0o700)
       parent = slash
     }

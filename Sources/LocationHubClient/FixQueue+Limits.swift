@@ -48,7 +48,7 @@ extension FixQueue {
     return true
   }
 
-  /// Stores the count, if the disk takes it.
+  /// Stores the number of dropped fixes, if the disk takes it.
   func markDropped() {
     guard let last = segments.last, last.bytes < FixQueue.segmentBytes + StoredRecord.headBytes else { return }
     do throws(FileFailure) { try write(StoredRecord.mark(arrived, dropped: dropped).bytes()) } catch {
@@ -58,13 +58,13 @@ extension FixQueue {
 
   private func noteGone(_ number: UInt64) { if number < cursor.number { goneOnTheirWay.append(number) } }
 
-  /// These fixes are dropped.
+  /// Counts these fixes as dropped.
   func lose(_ numbers: [UInt64]) {
     for number in numbers { noteGone(number) }
     lose(numbers.count)
   }
 
-  /// So many fixes are dropped.
+  /// Counts so many fixes as dropped.
   private func lose(_ count: Int) {
     let (sum, isOver) = dropped.addingReportingOverflow(UInt64(count))
     dropped = isOver ? .max : sum
@@ -88,6 +88,6 @@ extension FixQueue {
     return others.compactMap(\.owner)
   }
 
-  /// Unconfirmed entries are not on their way any more.
+  /// Forgets which dropped fixes were sent: at the end of a connection nothing is on its way any more.
   func forgetOnTheirWay() { goneOnTheirWay = [] }
 }

@@ -41,7 +41,7 @@ extension FixQueue {
     forgetOnTheirWay()
   }
 
-  /// Does not wait for numbered entries that cannot be read any more.
+  /// Moves the cursor to the end, past numbers whose entries are in no file any more.
   func skipRest() { cursor.number = Swift.max(cursor.number, arrived + 1) + unsent }
 
   /// The content of a segment.
@@ -63,7 +63,7 @@ extension FixQueue {
     return taken
   }
 
-  /// One piece of a segment; false where the disk has no more.
+  /// Takes entries from one piece of a segment; false where the disk has no more.
   private func takeFromDisk(_ limit: Int, _ taken: inout [(number: UInt64, record: FixRecord)]) -> Bool {
     guard let segment = segments.first(where: { $0.last >= cursor.number }) else { return false }
     if cursor.segment != segment.first || cursor.offset < FixQueue.headBytes {

@@ -26,7 +26,7 @@ extension FixQueue {
       } catch {
         if error.isPassing { throw error }
         reports.append("\(name): \(error)")
-        // Whatever it holds, no other entry gets its number, and no other file its name.
+        // The file stays: no new entry may get a number that it may hold, and no new file its name.
         next = max(next, first + FixQueue.maximumEntriesOfSegment)
       }
     }
@@ -91,7 +91,7 @@ extension FixQueue {
       entries: content.entries)
   }
 
-  // MARK: Whose it is
+  // MARK: The driver of the entries
 
   /// A hub has identified the driver of this connection. Entries of another driver, or of one that damage has made
   /// unknown, are not sent as this one's: they are dropped, counted, and reported in `damage`. Entries kept before any

@@ -33,7 +33,7 @@ final class FixQueue {
     var fixes = 0
     var isSynced = true
     var owner = Owner.nobody
-    /// Its head has the owner.
+    /// Whether the head of its file names the owner.
     var isOwnerStored = true
 
     var name: String { FixQueue.name(first) }
@@ -84,7 +84,7 @@ final class FixQueue {
   var isOpen = true
   /// Nothing is kept any more.
   private(set) var isErased = false
-  /// Fixes that were dropped while unconfirmed: their confirmation is not subtracted from `fixes`.
+  /// Numbers of fixes that were dropped after they were sent: their confirmation is not subtracted from `fixes` again.
   var goneOnTheirWay: [UInt64] = []
   /// A file without entries, which keeps `dropped` until there is a segment.
   var emptyFile: String?
@@ -160,7 +160,7 @@ final class FixQueue {
     let head = head(of: entry.owner)
     // A file left by a failed attempt is replaced.
     try files.replace(FixQueue.name(number), with: head)
-    // A torn record was the first of that one: it has no entry, and its file is this one's now.
+    // The last segment has no entry if its first record was torn: its file is the new segment's now.
     if segments.last?.first == number { segments.removeLast() }
     segments.append(Segment(first: number, last: number - 1, bytes: head.count, isSynced: false, owner: owner))
     if let emptyFile, emptyFile != FixQueue.name(number) { try files.remove(emptyFile) }
@@ -226,7 +226,7 @@ final class FixQueue {
 
   // MARK: Arriving
 
-  /// All entries up to `number` are confirmed, including so many fixes: deletes segments without others.
+  /// All entries up to `number` are confirmed, including so many fixes: deletes segments that have no other entries.
   func release(through number: UInt64, fixes count: Int) {
     guard number > arrived else { return }
     arrived = min(number, next - 1)
@@ -238,12 +238,12 @@ final class FixQueue {
     fixes = isEmpty ? 0 : max(0, fixes - max(0, count - gone))
   }
 
-  /// Deletes the segments whose entries are all confirmed. The last one keeps `dropped`, if needed.
+  /// Deletes the segments whose entries are all confirmed. One file stays without entries where it must keep `dropped`.
   func deleteArrived() {
     let done = segments.filter { $0.last <= arrived }
     segments.removeAll { $0.last <= arrived }
     for segment in done {
-      // A file that cannot be deleted is sent again by the next run, where it is not counted twice.
+      // The next run sends a file again that cannot be deleted; the hub recognises its fixes and moves.
       do throws(FileFailure) {
         if dropped > 0, segments.isEmpty, segment.first == done.last?.first {
           try files.replace(segment.name, with: head(of: owner))

@@ -1,4 +1,4 @@
-// Who waits for an answer of the hub, and what it gets.
+// The callers that wait for an answer of the hub, and how they get it.
 import HubMessages
 
 extension HubEngine {
@@ -8,7 +8,7 @@ extension HubEngine {
   enum Request {
     case ack(Asker?, (Result<Void, HubError>) -> Void)
     case result(Asker?, (Result<QueryResult, HubError>) -> Void)
-    /// A driver's move, which its queue keeps until it is answered, whoever waits for that.
+    /// A driver's move, which its queue keeps until it is answered, even if its caller does not wait any more.
     case move((Result<Void, HubError>) -> Void)
 
     func acked() {

@@ -19,9 +19,9 @@ final class HubEngine {
   private var sessionState = ClientSession.State.idle
   private var attempt = 0
   private var lastError: HubError?
-  /// `stop` was called, or the app has no token.
+  /// Why this side ended the client: `stop`, no token, or a token of the wrong role; nil while it runs.
   private var end: HubError?
-  /// `start` was called while a stopped connection is closing: it begins when that is gone.
+  /// `start` was called while a stopped connection is closing: the client starts when that connection is gone.
   private var beginsAgain = false
   /// The driver's queue is deleted at the end.
   private var isErasing = false
@@ -47,7 +47,7 @@ final class HubEngine {
     switch session.state {
     case .idle: begin(now)
     case .ended:
-      // By a `stop` in the same turn, which is not reconciled yet.
+      // It may have ended by a `stop` of this turn, which is not reconciled yet.
       reconcileEnd(now)
       begin(now)
     case .closing: beginsAgain = end != nil
@@ -57,7 +57,7 @@ final class HubEngine {
 
   private func begin(_ now: Moment) {
     (end, lastError, attempt, beginsAgain) = (nil, nil, 0, false)
-    // It was released at the end before.
+    // The queue's folder was released when the client ended.
     if let failure = driver?.queue.reopen() {
       return connection.set(.stopped(HubError(failure, "its folder")))
     }
@@ -85,7 +85,7 @@ final class HubEngine {
     requests[id] = .result(asker, answer)
   }
 
-  /// Withdraws the questions of a caller. A move stays: it is kept.
+  /// Withdraws the question of a caller. A move cannot be withdrawn: the driver's queue keeps it.
   func withdraw(_ asker: Asker) {
     guard let id = requests.first(where: { $0.value.isOf(asker) })?.key else { return }
     requests[id] = nil
@@ -114,7 +114,7 @@ final class HubEngine {
     send({ session.send(change) }, asker, answer)
   }
 
-  /// The device has another network, or one again.
+  /// Call when the device has changed networks or is online again.
   func networkChanged(_ now: Moment) {
     session.networkChanged(now)
     tokens.hurry(now)
@@ -175,7 +175,7 @@ final class HubEngine {
     feeds.end(error)
     offers.end(error)
     session.withdrawRequests()
-    // A driver's are in its queue, and are sent after the next start; a rider was notified that they failed.
+    // A driver's moves stay in its queue for the next start; a rider's have failed, and their callers got the error.
     if driver == nil { session.withdrawDurable() }
   }
 
@@ -193,8 +193,8 @@ final class HubEngine {
     offers.opened(as: greeting.id)
   }
 
-  /// A driver's client was identified as somebody else. The hub would refuse every entry of the queue, permanently: so
-  /// none is sent, and the next start asks for another token.
+  /// Ends a driver's client whose token has another role. The hub would refuse every entry of the queue, permanently:
+  /// so none is sent, and the next start asks for another token.
   private func endForRole(_ role: Role, _ now: Moment) {
     end = HubError(
       .token, "the hub has identified this driver's client as \(role.name): its token needs the role driver",
@@ -244,7 +244,7 @@ final class HubEngine {
     if let id = error.replyTo, let request = requests[id] {
       guard !session.isKept(id) else { return }
       requests[id] = nil
-      // Its caller knows: no later error is about it.
+      // The caller gets the error, so the entry does not count as a refusal without a caller.
       _ = session.takeRefused()
       return request.fail(HubError(error))
     }
@@ -273,7 +273,7 @@ final class HubEngine {
     return [tokens.retryAt, driver?.deadline(isOpen: isOpen)].compactMap(\.self).min()
   }
 
-  /// Handles the consequences of an event. Call it after each call of the above, and before the session's `flush`.
+  /// Handles the consequences of an event. Call it after each of the methods above, and before the session's `flush`.
   func reconcile(_ now: Moment) {
     if let need = tokens.takeNeed() { fetch(need) }
     driver?.reconcile(session, now)
@@ -315,7 +315,7 @@ final class HubEngine {
 
   private func token(_ token: String, _ now: Moment) {
     tokens.came()
-    // If the client was stopped meanwhile, it is for the next start.
+    // If the client was stopped meanwhile, the token is for the next start.
     session.renew(token: token, now: now)
   }
 
@@ -323,7 +323,7 @@ final class HubEngine {
     // If the client was stopped meanwhile, the next start asks again.
     guard end == nil else { return tokens.came() }
     lastError = error
-    // A session with a token keeps it.
+    // A session that has a token continues with it.
     guard error.retry != .never || !session.awaitsToken else {
       tokens.came()
       end = error

@@ -22,15 +22,15 @@ public enum OfferEvent: Sendable, Equatable {
 
 /// The offers to a driver, over broken connections, until the client is stopped or the hub refuses them.
 ///
-/// The hub is asked while somebody reads: leaving the loop, or cancelling its task, ends that. Any number of loops may
-/// read; each gets everything.
+/// The client is subscribed while at least one loop reads: leaving the loop, or cancelling its task, ends its reading.
+/// Any number of loops may read; each gets everything.
 public struct OfferFeed: AsyncSequence, Sendable {
   public typealias Element = OfferEvent
   public typealias Failure = Never
 
   let runner: RunningClient
 
-  /// Begins to read: events from now on. The first loop asks the hub, and the last one that ends ends that.
+  /// Begins to read: events from now on. The first loop subscribes at the hub; when the last ends, that ends, too.
   public func makeAsyncIterator() -> Iterator {
     Iterator(
       lease: runner.read(lastWhereFarBehind: .ended(.farBehind)) {
@@ -100,7 +100,7 @@ final class OfferDesk {
     for reader in readers.values where !reader.push(event) { reader.push(.gap) }
   }
 
-  /// The hub has refused something: the offers, if the session is not subscribed any more.
+  /// Ends the offers if the session has removed their subscription, since the hub has refused it.
   func refused(_ error: HubError, _ session: ClientSession) {
     guard isAsked, let channel, !session.isSubscribed(channel) else { return }
     end(error)

@@ -71,7 +71,7 @@ public final class RiderHub: Sendable {
   /// - Throws: `hub(.forbidden)` once the trip has started; `hub(.invalidTransition)` where it has ended.
   public func cancel(_ trip: TripID) async throws(HubError) {
     try await move(trip, to: .cancelled) { _ in
-      // It has no more than its state.
+      // A cancellation has no members beyond its status.
     }
   }
 

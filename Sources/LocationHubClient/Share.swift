@@ -12,7 +12,7 @@ public struct Share: Sendable, Equatable {
   public let url: String
   /// A token for a `RiderHub`, instead of the page. It needs JSON: `HubOptions.codec` is `.json`.
   public let token: String
-  /// Its end, if before its trip's.
+  /// When the link ends; nil where it ends with its trip.
   public let expires: Timestamp?
 }
 

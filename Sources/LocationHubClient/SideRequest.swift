@@ -51,12 +51,12 @@ extension SideRequest {
   }
 }
 
-/// The answer.
+/// The answer to a request outside the socket.
 struct SideAnswer: Sendable {
   let status: Int
   let body: [UInt8]
 
-  /// The members of a JSON object; none where it is no such.
+  /// The members of the body, a JSON object; empty for any other body.
   var members: [String: JSONValue] { JSONValue(parsing: body)?.members ?? [:] }
 
   /// The refusal as an error.

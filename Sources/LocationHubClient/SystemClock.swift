@@ -45,7 +45,7 @@ extension MarkerInterpolator {
     /// A time of Foundation's, to the millisecond.
     public init(_ date: Date) { self.init(milliseconds: Int64(date.timeIntervalSince1970 * 1000)) }
 
-    /// As Foundation has it.
+    /// This time as a `Date` of Foundation's.
     public var date: Date { Date(timeIntervalSince1970: Double(milliseconds) / 1000) }
   }
 

@@ -30,7 +30,7 @@ final class TokenBroker: Sendable {
     return .later
   }
 
-  /// The request for the app; nil while it works on the last one, whose answer will do.
+  /// The request to pass to the app; nil while the app works on an earlier one, whose answer serves both.
   func takeNeed() -> TokenNeed? {
     state.withLock { state in
       guard let need = state.need, state.isNew else { return nil }
@@ -54,7 +54,7 @@ final class TokenBroker: Sendable {
     }
   }
 
-  /// The app had none. `unit`: 0 ≤ unit < 1, at random, so that many clients do not ask a back end together.
+  /// The app had no token: repeats the request later. `unit`: 0 ≤ unit < 1, at random, to spread clients of a back end.
   func failed(limits: ClientLimits, unit: Double, _ now: Moment) {
     state.withLock { state in
       guard state.need != nil else {
@@ -69,7 +69,7 @@ final class TokenBroker: Sendable {
 
   var retryAt: Int64? { state.withLock { $0.retryAt } }
 
-  /// Asks the app again at once, if that waits.
+  /// Makes a repeated request due at once, if one waits for its time.
   func hurry(_ now: Moment) {
     state.withLock { state in
       if state.retryAt != nil { state.retryAt = now.uptime }

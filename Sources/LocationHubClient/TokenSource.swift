@@ -8,8 +8,8 @@ public import HubMessages
 /// its lifetime where that is less), and when the hub has refused one (`.refused`); one call at a time. Meanwhile an
 /// open session continues. When it throws, it is called again after a delay that grows from 1 s to 30 s, and up to 30 %
 /// of it more; when it throws a `HubError` whose `retry` is `.never`, the client stops (`ConnectionState.stopped`):
-/// nobody is signed in. A `DriverHub` also stops where the hub takes its token and it is not a driver's. `start()`
-/// calls it again; a stopped client does not.
+/// nobody is signed in. A `DriverHub` also stops when the hub accepts its token but the token's role is not `driver`.
+/// `start()` calls the source again; a stopped client does not.
 public struct TokenSource: Sendable {
   let fetch: @Sendable (TokenNeed) async throws -> String
   /// Development credentials instead of tokens.

@@ -53,8 +53,8 @@ public enum TripEvent: Sendable, Equatable {
 
 /// A trip's events, over broken connections, until the trip ends.
 ///
-/// The hub is asked for the trip while somebody reads: leaving the loop, or cancelling its task, ends that. Any number
-/// of loops may read one trip; each gets everything.
+/// The client is subscribed to the trip while at least one loop reads: leaving the loop, or cancelling its task, ends
+/// its reading. Any number of loops may read one trip; each gets everything.
 public struct TripFeed: AsyncSequence, Sendable {
   public typealias Element = TripEvent
   public typealias Failure = Never

@@ -62,8 +62,8 @@ struct ClientOptions {
     if let tokenFile { _ = try tokenFile.read(atLeast: clients) }
   }
 
-  /// For the program's `number`th client, with this role and id. A token, or a credential in the URL, wins over
-  /// development credentials.
+  /// The configuration of the program's `number`th client (from 0), with this role and id. A token, or a credential in
+  /// the URL, wins over development credentials.
   func configuration(
     _ role: Role, _ id: Identifier, number: Int = 0
   ) throws(CommandError) -> ClientConfiguration {
@@ -143,7 +143,7 @@ struct ConnectionReport {
     }
   }
 
-  /// Whether it is time to give up.
+  /// The error that ends the program once it had no connection for too long; nil before.
   func check(now: Int64, _ url: HubURL) -> CommandError? {
     guard let missingSince, now - missingSince >= timeout else { return nil }
     let why = lastCause.map { ": \($0)" } ?? ""

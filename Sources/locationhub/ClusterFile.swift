@@ -108,8 +108,8 @@ struct ClusterFile: Sendable {
     checkUse(&given)
   }
 
-  /// Refuses lines of a list that are there already, by their lines (malformed ones are missing), and those past its
-  /// limit.
+  /// Refuses repeated addresses of a list, each with its line, and addresses past the limit. Malformed ones are faults
+  /// already, and are skipped.
   private func checkList<Address: Hashable>(
     _ setting: String, _ words: String, _ limit: Int, _ given: inout Arguments, _ read: (String) -> Address?
   ) {
@@ -123,7 +123,7 @@ struct ClusterFile: Sendable {
     }
   }
 
-  /// Refuses what no address has a use for: its operator believes something that does not hold.
+  /// Refuses settings that no address of the file uses: the operator expects an effect that they do not have.
   private func checkUse(_ given: inout Arguments) {
     let areAllRead = given.values("bus").count == bus.count && given.values("ledger").count == ledgers.count
     guard !ledgers.isEmpty, !bus.isEmpty, areAllRead else { return }

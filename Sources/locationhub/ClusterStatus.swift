@@ -1,5 +1,5 @@
-// `cluster`: the engine's records of members and of owners of trips and drivers. It asks only the ledger, so it
-// works beside hubs that hang; and as a hub, with the same rights: names of members whose lease has ended are removed.
+// `cluster`: the engine's records of members and of owners of trips and drivers. It asks only the ledger, so it works
+// while hubs hang. It asks as a hub does, with the same rights, so names of members whose lease has ended are removed.
 import HubBackplane
 import HubCluster
 import HubCommandLine

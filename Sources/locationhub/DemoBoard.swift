@@ -57,8 +57,8 @@ final class DemoBoard: Sendable {
     sends.withLock { $0[driver] = Send(timestamp: timestamp, uptime: uptime) }
   }
 
-  /// When the fix with this timestamp was sent (uptime, ns); nil for one that no driver has sent. Drivers send when
-  /// they measure: one before the newest was sent as much earlier as its timestamp is. So a delay of many fixes shows.
+  /// When the fix with this timestamp was sent (uptime, ns); nil for one newer than the driver's newest. A driver sends
+  /// when it measures, so an older fix was sent earlier by the difference of their timestamps.
   func sendTime(driver: Int, _ timestamp: Timestamp) -> Int64? {
     let send = sends.withLock { $0[driver] }
     let before = send.timestamp.milliseconds - timestamp.milliseconds
@@ -78,7 +78,7 @@ struct DemoFigures {
   var positions: UInt64 = 0
   var events: UInt64 = 0
   private var etas: UInt64 = 0
-  /// Of this second, and of all.
+  /// Latencies of this second, and of all seconds before.
   var latency = LatencyHistogram()
   private var total = LatencyHistogram()
   private var last = DriverFigures()

@@ -123,7 +123,7 @@ final class Fleet: ClientLoopDelegate {
     /// The message that accepts such a trip, until the hub has answered.
     var accepting: MessageID?
     var isOpen = false
-    /// It was connected: from now on fixes are kept while it is not.
+    /// Whether it was connected before: from then on fixes are kept while it is not.
     var wasOpen = false
     var hasEnded = false
     /// It went offline by itself, and will return.
@@ -134,7 +134,7 @@ final class Fleet: ClientLoopDelegate {
     let trip: Identifier
     let pickup: Coordinate
     let dropoff: Coordinate
-    /// By the seconds of its simulation.
+    /// When the driver answers, in seconds of its simulation.
     let seconds: Double
     let accepts: Bool
   }
@@ -163,7 +163,7 @@ final class Fleet: ClientLoopDelegate {
 
   /// Lets all connect, a thousand a second, and drive.
   func start() {
-    // The simulated phones measure on its ticks.
+    // Simulated phones measure on ticks of the simulation only.
     let ticks = max(1, (1 / options.rate / SimulatedDriver.tickSeconds).rounded())
     let interval = ticks * SimulatedDriver.tickSeconds
     let city = options.city
@@ -226,7 +226,7 @@ final class Fleet: ClientLoopDelegate {
 
   private func send(_ fix: Fix, _ index: Int) {
     guard members[index].wasOpen, members[index].shift.part != .offline else { return }
-    // It leaves at the end of this turn.
+    // The fix is written at the end of this turn.
     guard clients.send(fix, trip: members[index].trip, from: members[index].client) else { return }
     fixesSent += 1
     observer?.sent(index, fix)
@@ -291,7 +291,7 @@ final class Fleet: ClientLoopDelegate {
   /// Every fifth driver has only offered trips.
   private func hasOwnTrips(_ index: Int) -> Bool { !plan.hasTrips || index % 5 != 4 }
 
-  /// Whether it waits for a trip of its own.
+  /// Lets a driver begin trips of its own only if it may have them, works, and has no open offer.
   private func waitForTrips(_ index: Int) {
     let isFree = members[index].shift.part == .working && members[index].offer == nil
     members[index].simulated.takesTrips = isFree && hasOwnTrips(index)

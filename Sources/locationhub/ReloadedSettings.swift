@@ -11,7 +11,7 @@ struct ReloadedSettings {
   private let arguments: Arguments
   /// The values of settings that need a restart.
   private let atStart: ServeOptions
-  /// The values of the others.
+  /// The settings as they were read last; of these the live ones are in force.
   private(set) var current: ServeOptions
 
   init(_ arguments: Arguments, _ options: ServeOptions) {
@@ -53,7 +53,7 @@ extension Server {
 }
 
 extension ServeOptions {
-  /// For how long the journal keeps what it has; also in the server's settings, once they have a journal.
+  /// How long the journal keeps history; set here and, where the server has a journal, in its settings.
   var retention: RetentionRule {
     get { journal.retention }
     set {

@@ -184,7 +184,7 @@ private final class Replayer: ClientLoopDelegate {
 
   // MARK: The end
 
-  /// Everything is sent, or about to be: asks what is stored until it is all.
+  /// All fixes are sent or queued: sends pings until all are stored, or the hub confirms no more.
   private func confirm(_ client: ClientID) {
     let index = client.index
     let session = clients.session(client)

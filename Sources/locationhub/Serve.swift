@@ -108,7 +108,7 @@ private func waitForEnd(of server: Server, _ signals: [Int32], reload: () -> Voi
   }
 }
 
-/// The message when it is ready.
+/// Prints where the hub listens and what it accepts, once it is ready.
 private func announce(_ server: Server, _ configuration: ServerConfiguration) {
   var line = "listening on \(server.urls), "
   line += configuration.loops == 1 ? "1 loop" : "\(configuration.loops) loops"

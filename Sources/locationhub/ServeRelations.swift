@@ -3,7 +3,7 @@ import HubCommandLine
 import HubGateway
 
 extension ServeOptions {
-  /// With `no-journal`. On the command line it wins over where a file or the environment would have the journal.
+  /// Refuses settings of the journal beside `no-journal`, which on the command line wins over file and environment.
   func refuseStorage(_ given: Arguments, _ faults: inout Faults) {
     let none = given.values("no-journal").last?.origin ?? ""
     let storage = ServeOptions.storage.map(\.name).filter { $0 != "no-journal" }.compactMap { given.values($0).last }

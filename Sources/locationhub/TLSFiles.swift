@@ -102,7 +102,7 @@ struct TLSFiles {
     return (certificates, try authorities.map(readBytes))
   }
 
-  /// Nil where there is none.
+  /// The content of an OCSP response's file; nil where there is no such file.
   private func readStatus(_ file: String) throws(CommandError) -> [UInt8]? {
     do throws(SystemError) { return try readFile(file) } catch {
       if error.errno == ENOENT { return nil }

@@ -64,7 +64,7 @@ extension ServeOptions {
     return access
   }
 
-  /// False for an invalid one, or one too many.
+  /// Adds a tier, NAME=RATE,BURST; false for an invalid text, or past the limit of tiers.
   private mutating func addTier(_ text: String) -> Bool {
     let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
     guard parts.count == 2, let name = InlineText(String(parts[0])), !name.isEmpty else { return false }

@@ -150,7 +150,7 @@ private final class Watcher: ClientLoopDelegate {
     return false
   }
 
-  /// Messages in one piece with the last requested line are not printed.
+  /// Messages that were read together with the last requested line are not printed.
   func received(_ client: ClientID, _ envelope: borrowing ServerEnvelope) {
     if hasEnded { return }
     if format == .json, clients.session(client).form == .binary { writeText(envelope) }
@@ -190,7 +190,7 @@ private final class Watcher: ClientLoopDelegate {
     countLine()
   }
 
-  /// Messages to this session: printed where everything is, and errors always.
+  /// Prints a reply that the format shows; errors and ends of subscriptions also go to standard error.
   private func print(_ reply: Reply) {
     switch reply {
     case .connected, .ack, .pong, .sampling, .result: return

@@ -131,7 +131,7 @@ struct WebhooksFile: Sendable {
     let secrets = try readText(secretFile).split(whereSeparator: \.isWhitespace).map { WebhookSecret(String($0)) }
     let key = try signKey.map { (file) throws(CommandError) in try readKeys(file).keys.first } ?? nil
     do throws(KeyError) {
-      // An invalid one changes the count, and so the signer.
+      // One invalid secret makes the list empty, which the signer refuses.
       let good = secrets.compactMap { $0 }
       return try WebhookSigner(secrets: good.count == secrets.count ? good : [], key: key)
     } catch {
