@@ -50,6 +50,18 @@ extension EndToEnd.EventStreams {
     #expect(try hub.get("/v1/events?channel=trip:T1&eventsOnly=yes&role=ops&id=o1").status == 400)
   }
 
+  @Test("data that was posted with line ends reaches a stream as one line")
+  func posted() throws {
+    let hub = try TestHub()
+    let stream = try stream(hub, "driver:d1")
+    _ = try stream.receive("subscribed")
+    let data = "{\r\n \"order\": {\r \"id\":\n1},\n\"note\":\"a\\nb\"\n}"
+    let body = #"{"channel":"driver:d1","kind":"message","title":"t","body":"b","data":\#(data)}"#
+    #expect(try hub.post("/v1/notifications?role=ops&id=o1", body).status == 201)
+    let received = try #require(try stream.receive("notification").message.object("data"))
+    #expect((received["order"] as? [String: Int]) == ["id": 1] && received["note"] as? String == "a\nb")
+  }
+
   @Test("a stream has the messages of a session, to the byte, and ids where they are numbered", arguments: loopCounts)
   func sameAsSocket(loops: Int) throws {
     let hub = try TestHub(loops: loops) { $0.limits.countsLoopbackRequests = true }

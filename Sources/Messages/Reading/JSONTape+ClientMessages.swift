@@ -242,7 +242,7 @@ extension JSONTape {
 
   private func subscribe(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(ValidationError) -> Subscribe {
     let channel = try required(channel(payload, bytes), .channel)
-    var subscribe = Subscribe(channel: channel, viewID: try viewID(payload, bytes))
+    var subscribe = Subscribe(channel: channel, viewID: try inlineText(payload, .viewId, bytes))
     if let precision = try count(payload, .precision, bytes) {
       subscribe.precision = try Subscribe.precision(Int(clamping: precision))
     }
@@ -255,13 +255,7 @@ extension JSONTape {
   }
 
   private func unsubscribe(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(ValidationError) -> Unsubscribe {
-    if let id = try viewID(payload, bytes) { return .view(id) }
+    if let id = try inlineText(payload, .viewId, bytes) { return .view(id) }
     return .channel(try required(channel(payload, bytes), .channel))
-  }
-
-  private func viewID(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(ValidationError) -> InlineText? {
-    guard let id = try inlineText(payload, .viewId, bytes) else { return nil }
-    guard !id.isEmpty else { throw ValidationError(.viewId, "expected a string of 1–64 bytes") }
-    return id
   }
 }

@@ -59,7 +59,9 @@ extension JSONTape {
     return Ping(members: members)
   }
 
-  /// The text of an object's members without the braces and without those of some names; nil where none are left.
+  /// The text of an object's members without the braces and without those of some names; nil where none are left. It is
+  /// one line, as events of a stream and lines of NDJSON have to be: line ends become spaces (RFC 8259 §2 has them only
+  /// between tokens).
   func members(of payload: Int, but own: [JSONKey], _ bytes: Span<UInt8>) -> [UInt8]? {
     guard self[payload].kind == .object else { return nil }
     let end = Int(self[payload].next)
@@ -71,7 +73,10 @@ extension JSONTape {
         if !kept.isEmpty { kept.append(UInt8(ascii: ",")) }
         let start = Int(self[i].source)
         let text = start..<endOfSource(i + 1, bytes)
-        unsafe bytes.extracting(text).withUnsafeBytes { unsafe kept.append(contentsOf: $0) }
+        for index in text {
+          let isLineEnd = bytes[index] == UInt8(ascii: "\n") || bytes[index] == UInt8(ascii: "\r")
+          kept.append(isLineEnd ? UInt8(ascii: " ") : bytes[index])
+        }
       }
       i = next
     }

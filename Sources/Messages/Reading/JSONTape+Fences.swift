@@ -17,11 +17,10 @@ extension JSONTape {
       case .hazard: .hazard(try fenceArea(body, bytes))
       case .roaming: try roaming(body, bytes)
       }
-    var fence = Fence(
+    let fence = Fence(
       id: id, title: try inlineText(body, .title, bytes), shape: shape,
       drivers: try fenceFilter(body, .drivers, bytes), dwell: try number(body, .dwell),
       speedLimit: try number(body, .speedLimit))
-    if fence.title?.isEmpty == true { fence.title = nil }
     if let dwell = fence.dwell, !Fence.dwellSeconds.contains(dwell) {
       throw ValidationError(.dwell, "expected 1 to 86,400 seconds")
     }
