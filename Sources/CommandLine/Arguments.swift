@@ -62,7 +62,9 @@ public struct Arguments: Sendable {
 
   private mutating func read(_ option: Option, _ attached: String?, _ words: inout ArraySlice<String>) {
     let origin = "--\(option.name)"
-    let text = attached ?? (option.placeholder == nil ? nil : words.popFirst())
+    // A word that begins with `--` is the next option: a value like that is given as --name=--value.
+    let takesNext = option.placeholder != nil && words.first?.hasPrefix("--") == false
+    let text = attached ?? (takesNext ? words.popFirst() : nil)
     guard given[option.name] == nil || option.repeats else { return faults.add(.usage("\(origin) is given twice")) }
     guard let placeholder = option.placeholder else {
       guard text == nil else { return faults.add(.usage("\(origin) takes no value")) }
@@ -105,7 +107,7 @@ public struct Arguments: Sendable {
 
   // MARK: Files and the environment
 
-  /// Adds the settings of a file of `name = value` lines that are not given yet. `#` begins a comment.
+  /// Adds the settings of a file of `name = value` lines that are not given yet.
   public mutating func merge(configuration text: String, file: String, except: Set<String> = []) {
     let before = given
     for line in SettingLine.lines(of: text, file: file, &faults) {
@@ -158,6 +160,7 @@ public struct Arguments: Sendable {
 /// Levenshtein distance, if that is at most two, or a third of the word. Costs the product of the lengths for each
 /// name.
 func nearest(to word: String, among names: [String]) -> String? {
+  if word.isEmpty { return nil }
   if let name = names.first(where: { $0.hasPrefix(word) || word.hasPrefix($0) }) { return name }
   let distances = names.map { (name: $0, distance: distance(Array(word.utf8.prefix(100)), Array($0.utf8))) }
   guard let near = distances.min(by: { $0.distance < $1.distance }), near.distance <= max(2, word.utf8.count / 3) else {
@@ -186,7 +189,7 @@ public struct SettingLine {
   public var name: String
   public var value: String
 
-  /// The lines without comments, which `#` begins.
+  /// The lines without comments. `#` begins one at the line's start or behind white space, so that values may have it.
   public static func lines(of text: String, file: String) throws(CommandError) -> [SettingLine] {
     var faults = Faults()
     let lines = lines(of: text, file: file, &faults)
@@ -204,7 +207,12 @@ public struct SettingLine {
   static func lines(of text: String, file: String, _ faults: inout Faults) -> [SettingLine] {
     var lines: [SettingLine] = []
     for (index, line) in all(of: text).enumerated() {
-      let content = line.prefix { $0 != "#" }.trimmed
+      var mayComment = true
+      let comment = line.firstIndex { character in
+        defer { mayComment = character.isWhitespace }
+        return character == "#" && mayComment
+      }
+      let content = line[..<(comment ?? line.endIndex)].trimmed
       if content.isEmpty { continue }
       let parts = content.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
       guard parts.count == 2 else {

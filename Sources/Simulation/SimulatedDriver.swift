@@ -159,7 +159,7 @@ extension SimulatedDriver {
     return moves.first
   }
 
-  /// Another driver got the trip that this one accepted: it continues without one.
+  /// Cruises without a trip, for instance because another driver got the one that this driver had accepted.
   public mutating func giveUp() {
     trip = nil
     duty = .cruising(until: seconds + random.uniform(20, 180))
@@ -200,8 +200,6 @@ extension SimulatedDriver {
 
   private mutating func end(_ status: TripStatus, _ moves: inout [TripMove]) {
     move(to: status, &moves)
-    trip = nil
-    duty = .cruising(until: seconds + random.uniform(20, 180))
-    car.aim(at: car.target(within: 300...2000, in: city, &random), in: city, &random)
+    giveUp()
   }
 }

@@ -68,6 +68,7 @@ private func kettle(
   @Test("a file of an editor of Windows is read as any other, and its lines are counted")
   func windows() throws {
     #expect(try kettle([], file: "\u{FEFF}litres = 3\r\nlid = red # of iron\r\n").litres == 3)
+    #expect(try kettle([], file: "lid = red#1 \t# of iron").lid == "red#1")
     #expect(throws: CommandError.usage("hub.conf:3: degrees must be a number from 0 to 100, not 300")) {
       try kettle([], file: "\u{FEFF}litres = 3\r\n\r\ndegrees = 300\r\n")
     }
@@ -92,7 +93,8 @@ private func kettle(
       (["--keep", "0s"], "--keep must be a time like 90s, 15m, 36h or 30d, not 0s"),
       (["--name", "far too long"], "--name must be short, not far too long"),
       (["--litre", "1"], "boil has no option --litre; did you mean --litres?"),
-      (["--litres"], "--litres needs a value: N"), (["--loud=true"], "--loud takes no value"),
+      (["--litres"], "--litres needs a value: N"), (["--lid", "--loud"], "--lid needs a value: TEXT"),
+      (["--=1"], "boil has no option --"), (["--loud=true"], "--loud takes no value"),
       (["--lid", "a", "--lid", "b"], "--lid is given twice"), (["water"], "boil takes no operand: water"),
     ])
   func mistakes(words: [String], message: String) {
