@@ -38,28 +38,28 @@ public struct BackplaneLimits: Sendable, Equatable {
   public var replyTime: Int64 = 1_000_000_000
   /// After this silence the engine is pinged; an unanswered ping closes the connection.
   public var pingTime: Int64 = 1_000_000_000
-  /// Without a word so long, a connection that listens is pinged: with `replyTime` it is over 1.25 s after a network
-  /// has cut it off silently, which it would not notice in any other way.
+  /// After this silence a subscribed connection is pinged. With `replyTime` it is closed 1.25 s after the network has
+  /// cut it off silently, which nothing else would show.
   public var listenerPingTime: Int64 = 250_000_000
   /// From a connection's end to the next attempt: the first wait, and the longest. Each wait is twice the one before,
-  /// and up to as much longer by chance as `backOffJitter` says. All must flow within 3 s of the engine's return.
+  /// and up to as much longer by chance as `backOffJitter` says. Frames must flow within 3 s of the engine's return.
   public var firstBackOff: Int64 = 50_000_000
   public var longestBackOff: Int64 = 1_000_000_000
   public var backOffJitter = 0.5
-  /// The interval at which sentinels are asked for the master, and that while the ledger is down.
+  /// The interval at which sentinels are asked for the master: usually, and while the ledger is down.
   public var sentinelTime: Int64 = 1_000_000_000
   public var sentinelTimeAway: Int64 = 200_000_000
-  /// How long a node that does not let this hub publish to a member is not used, if that does not change before.
+  /// How long a node that refuses to publish this hub's frames is avoided, unless it accepts one before.
   public var refusalTime: Int64 = 60_000_000_000
   /// The interval at which the ledger's node is asked for its memory.
   public var memoryTime: Int64 = 10_000_000_000
-  /// The interval at which a node of the bus is asked whether a member listens that did not.
+  /// The interval at which a node of the bus is asked whether a member that did not listen there does now.
   public var listenerTime: Int64 = 1_000_000_000
-  /// Of frames of states for one member, one gets a reply in so long; the others go without.
+  /// The interval at which a frame of states for one member gets a reply; those in between get none.
   public var statesReplyTime: Int64 = 100_000_000
   /// Members with a known path on the bus. Past it all are forgotten, and found again.
   public static let maximumTargets = 1024
-  /// Nodes of the bus: those of which hubs can say that they do not hear them. Past it the configuration is refused.
+  /// Nodes of the bus, which are bits of `Bus.unheard`. Past it the configuration is refused.
   public static let maximumNodes = 63
   /// Ledgers. Past it the configuration is refused.
   public static let maximumLedgers = 16

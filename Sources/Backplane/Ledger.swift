@@ -74,9 +74,9 @@ public enum LedgerQuestion: Sendable, Equatable {
   /// Makes this member the owner of `key`. With `seizes` from any owner; the generation becomes higher than `known` and
   /// the engine's clock in milliseconds. Without, only if nobody owns it, or this member does, or the owner's
   /// generation is below `known`. `attempt`: one that seizes is carried out only once; 0 where that does not matter.
-  /// Whose it was is named in the answers to all claims, for 7 days, until it claims, releases or concedes it itself.
+  /// Answers to all claims name the owner before, for 7 days, until that one claims, releases or concedes it itself.
   case claim(key: String, by: String, known: UInt64, seizes: Bool, attempt: UInt64 = 0)
-  /// The owner of `key`. If there is none, its next owner is asked to notify `asker`, for a day.
+  /// The owner of `key`. If there is none, the next owner within a day is asked to notify `asker`.
   case locate(key: String, asker: String)
   /// The owner of `key`; changes nothing.
   case owner(key: String)
@@ -95,9 +95,9 @@ public enum LedgerAnswer: Sendable, Equatable {
   case superseded(by: UInt64)
   case done
   case members([MemberRecord])
-  /// The asker owns it. `before`: the owner before; `waiting`: members that asked for it while it had none, and those
-  /// that it was taken from before, which may not have been notified: all since an owner last claimed it knowing its
-  /// generation.
+  /// The asker owns it. `before`: the owner before. `waiting`: the members to notify: those that asked while there was
+  /// no owner, until an owner has claimed it again with the generation that came with their names, and former owners
+  /// from which it was seized, which may not know it yet.
   case claimed(generation: UInt64, before: String?, waiting: [String])
   /// Another member keeps it.
   case held(by: String, generation: UInt64)
@@ -129,7 +129,7 @@ public struct LedgerMemory: Sendable, Equatable {
     self.limit = limit
   }
 
-  /// Of what it may use; 0 where that has no limit.
+  /// The used part of `limit`; 0 if there is no limit.
   var share: Double { limit == 0 ? 0 : Double(used) / Double(limit) }
 }
 

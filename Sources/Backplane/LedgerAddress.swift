@@ -38,7 +38,7 @@ public enum LedgerAddress: Sendable, Hashable, CustomStringConvertible {
     }
   }
 
-  /// A text that is the same for all who mean the same ledger, in whatever order they name its sentinels.
+  /// A name that does not depend on the order of the sentinels, so that all hubs have the same one for a ledger.
   public var name: String {
     switch self {
     case .node: "\(self)"

@@ -1,14 +1,14 @@
 // Several ledgers as one, for more claims than one engine takes: each trip, driver and key is in the one whose address
 // weighs most for it (rendezvous hashing), and the members, whom all hubs must see, in that of a fixed word.
 //
-// It is up while all of them are: with some alone a hub would take for nobody's what the others know. So all hubs name
-// the same ledgers, in any order; each tells the others a digest of its own (`MemberStatus.ledgers`).
+// It is up only while all of them are: without one, a hub would take the keys in that one for unowned. So all hubs name
+// the same ledgers, in any order; each sends the others a digest of its own (`MemberStatus.ledgers`).
 
 /// The ledgers of a cluster that has several. Only the thread of their event loop uses it.
 public final class LedgerSet: Ledger {
   private struct Part {
     let ledger: any Ledger
-    /// That it came up, until all are.
+    /// Its event `up`, held back until all ledgers are up.
     var up: LedgerEvent?
     var memory = LedgerMemory()
   }

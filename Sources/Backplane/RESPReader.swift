@@ -30,7 +30,7 @@ public struct RESPReader: Sendable {
   private var line: [UInt8] = []
   private var bulk: [UInt8] = []
   private var open: [Open] = []
-  /// Of the present reply.
+  /// Values and bytes of the present reply so far.
   private var values = 0
   private var bytes = 0
 

@@ -4,9 +4,9 @@
 // receiver (rendezvous hashing), so that the load is spread and a dead node costs its share only until the next is
 // used. Frames of one pair and lane go by one node while it is up and the receiver listens there: if the reply to
 // PUBLISH is that nobody does, the next node is used until both channels have a listener again, which is asked once a
-// second (PUBSUB NUMSUB). Of frames of states, which are many, one in 0.1 s gets that reply. To a node, a receiver that
-// a network has cut off silently still listens, so a member reports the nodes that it does not hear (`unheard`). Never
-// Redis Cluster: there each message goes to all nodes.
+// second (PUBSUB NUMSUB). Of frames of states, which are many, one in 0.1 s gets that reply. A node counts a receiver
+// that the network has cut off silently as a listener, so a member reports the nodes that it does not hear (`unheard`).
+// Redis Cluster cannot be used: there each message goes to all nodes.
 
 /// The bus over stand-alone nodes of Redis or Valkey. Only the thread of its event loop uses it.
 public final class RedisBus: Bus {
@@ -18,8 +18,8 @@ public final class RedisBus: Bus {
     var isUp = false
     /// The last reported reason why it cannot be used.
     var fault: String?
-    /// It does not let this hub publish on a channel: its words, and when that is tried again, and forgotten (uptime,
-    /// ns).
+    /// Set while the node does not let this hub publish on a channel: its error, the channel, and when that is tried
+    /// again, and forgotten (uptime, ns).
     var refusal: (text: String, channel: String, triesAt: Int64, until: Int64)?
   }
 
@@ -40,7 +40,7 @@ public final class RedisBus: Bus {
   private var targetIndices: [String: Int] = [:]
   /// Marks the ticket of a command that asks who listens; a frame's ticket is the target's index.
   private static let question: UInt64 = 1 << 63
-  /// Marks that of an empty frame to a target that the node refused before.
+  /// Marks the ticket of an empty frame, which tries again whether the node lets this hub publish.
   private static let trial: UInt64 = 1 << 62
 
   /// A bus over these nodes, which all members must name, at most `BackplaneLimits.maximumNodes`; `role` has the
@@ -124,9 +124,9 @@ public final class RedisBus: Bus {
     }
   }
 
-  /// Takes a reply: how many listen, or that the node does not let this hub publish there. Then it is of no use until
-  /// that is changed, for which it is tried again with an empty frame, which nobody takes for one; and for a minute at
-  /// most, since the member may be gone.
+  /// Takes a reply: how many listen, or an error, as the node does not let this hub publish there. Such a node is
+  /// avoided, and tried again each second with an empty frame, which receivers ignore. After a minute it is used again
+  /// in any case, since the member may be gone.
   private func take(_ reply: RESPValue, _ ticket: UInt64, from node: Int) {
     if ticket & RedisBus.question == 0, case .error(let text) = reply {
       let target = Int(ticket & ~RedisBus.trial)

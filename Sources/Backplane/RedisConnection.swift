@@ -18,7 +18,7 @@ public struct RedisRole: Sendable, Equatable {
   public var scripts: [String]
   /// Subscribed channels; such a connection takes no commands.
   public var channels: [String]
-  /// It has commands whose replies nobody needs: the engine is asked whether it may leave them out.
+  /// Some of its commands need no reply: the greeting asks whether the engine can leave replies out.
   public var skipsReplies = false
 
   public init(user: String? = nil, password: String? = nil, scripts: [String] = [], channels: [String] = []) {
@@ -87,7 +87,7 @@ public struct RedisConnection: ~Copyable {
     case script(Int)
     case subscribed
     case ping
-    /// Whether replies may be skipped.
+    /// The reply to `CLIENT REPLY ON`, which shows whether replies can be skipped.
     case skipping
     case command(ticket: UInt64, RedisCommand, isRepeated: Bool)
   }
@@ -100,7 +100,7 @@ public struct RedisConnection: ~Copyable {
   private var expected: [Expected] = []
   private var nextExpected = 0
   private var names: [[UInt8]?]
-  /// The engine skips replies on request.
+  /// Whether the engine skips replies on request.
   private var maySkip = false
   /// When the oldest reply is due, and when the engine was last heard (uptime, ns).
   private var deadline = Int64.max
@@ -317,7 +317,7 @@ public struct RedisConnection: ~Copyable {
         maySkip = true
         return endGreeting()
       }
-      // Where its user may not, or the engine has no such command, replies come, and cost a little.
+      // If the user may not do that, or the engine has no such command, replies come, which costs a little.
       let isOnlyThat = text.hasPrefix("NOPERM") || text.lowercased().hasPrefix("err unknown")
       if isOnlyThat { endGreeting() } else { lost(.refused(text), now: now) }
     case .script(let index):

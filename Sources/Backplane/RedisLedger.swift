@@ -18,8 +18,8 @@ public final class RedisLedger: Ledger {
   /// Tickets of the checks, above those of questions, and that of the question for the node's memory.
   private static let checkTickets: UInt64 = 1 << 63
   private static let memoryTicket = checkTickets | 1 << 62
-  /// How long the ledger keeps an owner that is not renewed, the hub that is to begin a trip (which owns it then), and
-  /// a waiting member, in ms.
+  /// How long the ledger keeps an owner that does not claim again, the claim of the hub that is to begin a trip, and a
+  /// waiting member, in ms.
   private static let ownerTime = 7 * 86_400_000
   private static let beginningTime = 3_600_000
   private static let waitTime = 86_400_000
@@ -196,7 +196,7 @@ public final class RedisLedger: Ledger {
     }
   }
 
-  /// What others have written there, and is no member's record, is left out.
+  /// Reads the members. Entries that are no member's record, written by others, are left out.
   private static func members(_ value: RESPValue) -> LedgerAnswer? {
     guard case .array(let parts) = value, parts.count % 3 == 0 else { return nil }
     var found: [MemberRecord] = []

@@ -92,14 +92,14 @@ public final class RedisLinks {
 
   // MARK: The loop's callbacks
 
-  /// Passes on that a connection is open; does nothing for a connection of somebody else.
+  /// Passes on that a connection is open; does nothing for a connection that is not among the links.
   public func connected(_ id: ConnectionID) {
     guard let index = owners[id] else { return }
     links[index].link.machine.opened(now: loop.now.uptimeNanoseconds)
   }
 
-  /// Passes on a connection's input, which is not kept; ends the connection where it is no valid RESP. Does nothing for
-  /// a connection of somebody else.
+  /// Passes on a connection's input, which is not kept; ends the connection if it is no valid RESP. Does nothing for a
+  /// connection that is not among the links.
   public func received(_ id: ConnectionID, _ bytes: UnsafeMutableRawBufferPointer) {
     guard let index = owners[id] else { return }
     let isAlive = unsafe links[index].link.machine.received(
@@ -107,12 +107,12 @@ public final class RedisLinks {
     if !isAlive { drop(index) }
   }
 
-  /// Ends a connection whose peer does not read what is sent; does nothing for one of somebody else.
+  /// Ends a connection whose peer does not read what is sent; does nothing for one that is not among the links.
   public func overflowed(_ id: ConnectionID) {
     if let index = owners[id] { end(index, .closed("it does not take what is sent")) }
   }
 
-  /// Passes on that a connection has ended: it is made again after its wait. Does nothing for one of somebody else.
+  /// Passes on that a connection has ended, to be made again after a wait; does nothing for one that is not a link's.
   public func closed(_ id: ConnectionID, _ cause: CloseCause) {
     guard let index = owners.removeValue(forKey: id) else { return }
     links[index].link.connection = .none

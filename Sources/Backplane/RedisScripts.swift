@@ -8,10 +8,10 @@
 // Numbers are integers below 2⁵³, which Lua's doubles represent exactly.
 
 enum RedisScripts {
-  /// In the order of `Script`.
+  /// The scripts, in the order of `Script`.
   static let all = [incarnation, renew, leave, members, claim, locate, release]
 
-  /// Their indices.
+  /// The scripts' indices in `all`.
   enum Script: Int {
     case incarnation, renew, leave, members, claim, locate, release
   }
@@ -67,12 +67,12 @@ enum RedisScripts {
     return found
     """
 
-  // KEYS: owner, waiting members. ARGV: name, known generation, whether it seizes, how long it is kept in ms, the
-  // number of the attempt, which the hash has for each member whose last seizure was carried out. Whichever hub seizes
-  // it may die before it has notified the owner before, and so may the next: every claim names owners before until they
-  // have shown that they know, by a claim or a release of their own. Those that only wait are forgotten when the owner
-  // claims with the generation that it has: that came with their names. What takes memory is written first: an engine
-  // without any left refuses a script only at its first write.
+  // KEYS: owner, waiting members. ARGV: name, known generation, whether it seizes, the keys' lifetime in ms, the
+  // attempt's number. The hash has the number of each member's last seizure, so that a repeated one is not carried out
+  // again. A hub that seizes a key may die before it has notified the owner before, and so may the next: so every claim
+  // names former owners until they show that they know, by a claim or a release. Waiting members are forgotten when the
+  // owner claims with the current generation, which came with their names. What takes memory is written first: an
+  // engine without any left refuses a script only at its first write.
   private static let claim = """
     local now = redis.call('HMGET', KEYS[1], 'owner', 'generation', 'seized:' .. ARGV[1])
     local owner, generation = now[1], tonumber(now[2] or '0')

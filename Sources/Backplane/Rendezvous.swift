@@ -1,8 +1,8 @@
-// Who agrees on names agrees on which of them has a key: nodes of the bus, ledgers, the hub that counts trips.
+// Assigns keys to names (nodes of the bus, ledgers, the hub that counts trips), alike in all that know the same names.
 import HubBytes
 
 /// Rendezvous hashing (Thaler, Ravishankar: A Name-Based Mapping Scheme for Rendezvous, 1996): all who know the same
-/// names agree on their order for each key, and without one only its keys move.
+/// names agree on their order for each key, and when a name is removed, only its keys move.
 public enum Rendezvous {
   /// The indices of `names`, the best for `key` first.
   public static func order(_ names: [String], for key: String) -> [Int] {
@@ -16,7 +16,7 @@ public enum Rendezvous {
     names.count == 1 ? 0 : names.sorted().reduce(1) { hash($1.utf8, seed: $0) }
   }
 
-  /// FNV-1a, mixed: the same in every process of every version.
+  /// FNV-1a with a final mix. The result must be the same in every process of every version.
   private static func hash(_ bytes: String.UTF8View, seed: UInt64) -> UInt64 {
     Mix64.mix(bytes.reduce(0xCBF2_9CE4_8422_2325 ^ seed) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 })
   }

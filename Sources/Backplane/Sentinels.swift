@@ -17,7 +17,7 @@ struct Sentinels {
 
   private let links: RedisLinks
   private let question: RedisCommand
-  /// Of the nodes, which use TLS where the sentinels do.
+  /// The scheme of the nodes' addresses: they use TLS if the sentinels do.
   private let scheme: String
   private var sentinels: [Sentinel]
   private var asksAt = Int64.min
@@ -47,7 +47,7 @@ struct Sentinels {
     return isNews && sentinels.allSatisfy { $0.isTried && $0.master == nil } ? fault : nil
   }
 
-  /// Whether it was an answer, or the end of a connection.
+  /// Takes a sentinel's event; true for an answer, or the end of a connection.
   private mutating func take(_ event: RedisEvent, from index: Int) -> Bool {
     switch event {
     case .ready: asksAt = .min

@@ -30,7 +30,7 @@ package struct CRC32C: ~Copyable {
     return unsafe UnsafePointer(tables)
   }
 
-  /// The checksum of `bytes` behind those of `sum`. About 0.7 ns a byte.
+  /// Continues the checksum `sum` over `bytes`. About 0.7 ns a byte.
   package func extend(_ sum: UInt32, _ bytes: UnsafeRawBufferPointer) -> UInt32 {
     var value = ~sum
     var index = 0

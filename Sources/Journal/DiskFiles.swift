@@ -18,7 +18,7 @@ public final class DiskFiles: JournalFiles {
     }
   }
 
-  /// Opens the directory, made if it isn't there, and locks it. Throws `locked` where another process has it.
+  /// Opens the directory, creating it if needed, and locks it. Throws `locked` if another process holds the lock.
   public init(path: String) throws(JournalError) {
     self.path = path
     do throws(SystemError) {
@@ -40,14 +40,14 @@ public final class DiskFiles: JournalFiles {
     }
   }
 
-  /// Returns when the name of a new or renamed directory is on stable storage (fsync of what it is in).
+  /// Returns when the name of a new or renamed directory is on stable storage (fsync of its parent).
   static func synchronizeParent(of path: String) throws(SystemError) {
     let parent = try unsafe Descriptor(
       Glibc.open(path + "/..", O_RDONLY | O_DIRECTORY | O_CLOEXEC), from: "open")
     guard fsync(parent.raw) == 0 else { throw SystemError(call: "fsync", errno: errno) }
   }
 
-  /// Unlocked, not only closed: a child forked meanwhile has the lock, too, until it runs its program.
+  /// Unlocks explicitly: between fork and exec a child shares the lock, which closing here would not release.
   deinit { _ = flock(directory.raw, LOCK_UN) }
 
   /// Whether the path still leads to the open directory, by device and number (stat). A system call each.
@@ -91,7 +91,7 @@ public final class DiskFiles: JournalFiles {
 
   /// The names of all entries, in no order, without `.` and `..`. O(entries).
   public func names() throws(SystemError) -> [String] {
-    // A stream of its own: closedir closes the given descriptor.
+    // Opened by path, since closedir would close a descriptor that it was given.
     guard let stream = unsafe opendir(path) else { throw SystemError(call: "opendir", errno: errno) }
     defer { unsafe closedir(stream) }
     var names: [String] = []
@@ -146,7 +146,7 @@ public final class DiskFiles: JournalFiles {
     }
   }
 
-  /// Deletes a file's name (unlinkat); who has it open can still read it. Durable after `synchronize`.
+  /// Deletes a file's name (unlinkat); a reader that has it open continues. Durable after `synchronize`.
   public func remove(_ name: String) throws(SystemError) {
     guard unsafe unlinkat(directory.raw, name, 0) == 0 else { throw SystemError(call: "unlinkat", errno: errno) }
   }
@@ -163,7 +163,7 @@ private func status(of descriptor: borrowing Descriptor) throws(SystemError) -> 
   return status
 }
 
-/// Bytes of a file; throws where the descriptor is no file, whose "size" means nothing.
+/// A file's size in bytes. Throws for anything but a regular file, whose "size" has no meaning.
 private func fileSize(of descriptor: borrowing Descriptor) throws(SystemError) -> Int {
   let status = try status(of: descriptor)
   switch status.st_mode & S_IFMT {

@@ -12,8 +12,8 @@ extension GroupCommit {
     locked { $0.maintenanceBytes = .max }
   }
 
-  /// Makes the writer begin a new segment with its next group, and waits for that; gives the last group before. Nil
-  /// where it takes longer than `seconds`.
+  /// Makes the writer begin a new segment with its next group, and waits until it will; gives the last group before.
+  /// Nil if that takes longer than `seconds`, or the journal closes.
   public func sealSegment(seconds: Double) -> UInt64? {
     locked {
       $0.wantsSeal = true
@@ -27,7 +27,7 @@ extension GroupCommit {
     }
   }
 
-  /// Waits until `isDone`, or the end, at most `seconds`.
+  /// Waits until `isDone` or the journal closes, at most `seconds`.
   private func maintenanceWaits(seconds: Double, _ isDone: (UnsafeMutablePointer<State>) -> Bool) {
     unsafe pthread_mutex_lock(mutex)
     defer { unsafe pthread_mutex_unlock(mutex) }

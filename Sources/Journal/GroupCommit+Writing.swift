@@ -7,7 +7,7 @@ extension GroupCommit {
   /// Submissions that were taken from the queue and are not stored yet.
   public struct PendingGroups {
     var batch = Batch()
-    /// Bytes of it that are stored, and the first submission that is not.
+    /// Bytes of the batch that are stored, and the index of its first submission that is not.
     var written = 0
     var first = 0
 
@@ -83,8 +83,8 @@ extension GroupCommit {
     }
   }
 
-  /// Writes the next pending group and waits only for the disk: the step of `run`, also for callers without a thread
-  /// for it. `groups` is the caller's, the same each time. After an error nothing can be stored.
+  /// Writes the next pending group: one step of `run`, also for tests, which have no journal thread. It waits only for
+  /// the disk. A caller passes the same `groups` each time. After an error nothing can be stored.
   public func writeGroup(
     _ groups: inout PendingGroups, _ writer: inout JournalWriter, created: Int64
   ) throws(JournalError) -> Progress {
@@ -103,7 +103,7 @@ extension GroupCommit {
       return .full(error)
     }
     durableGroups.store(writer.next - 1, ordering: .releasing)
-    // First what is stored, then maintenance, which the counters wake.
+    // Published before the counters change, which may wake maintenance.
     durable.store(groups.batch.ends[last].ticket, ordering: .releasing)
     note(.good, storing: last - groups.first + 1, bytes: end - groups.written)
     groups.written = end
@@ -112,7 +112,7 @@ extension GroupCommit {
     return .stored
   }
 
-  /// Nothing can be stored for now.
+  /// Notes that nothing can be stored for now, and why.
   private func noteFull(_ error: JournalError) {
     locked { $0.counters.lastFull = error }
     if health.exchange(.full, ordering: .acquiringAndReleasing) != .full { locked { $0.counters.timesFull += 1 } }
@@ -123,7 +123,7 @@ extension GroupCommit {
     let before = currentCondition
     do throws(JournalError) {
       try writer.checkPaths()
-      // Nothing pending lacks room, so this was the cause.
+      // Nothing is pending, so the cause was not lack of room but the directory, which is back.
       if before == .full { health.store(.good, ordering: .releasing) }
     } catch {
       noteFull(error)

@@ -15,7 +15,7 @@ public final class GroupCommit: @unchecked Sendable {
   /// Complete submissions in sequence.
   struct Batch {
     var bytes: [UInt8] = []
-    /// Where each submission ends, and its ticket: a group has complete submissions only.
+    /// The end of each submission in `bytes`, and its ticket. A group has complete submissions only.
     var ends: [(offset: Int, ticket: UInt64)] = []
   }
 
@@ -28,7 +28,7 @@ public final class GroupCommit: @unchecked Sendable {
     var counters = JournalCounters()
     /// Maintenance requests the end of the newest segment.
     var wantsSeal = false
-    /// The last group of full segments, if requested.
+    /// The last group before the requested end of a segment; nil until the writer has ended it.
     var sealedThrough: UInt64?
     /// Bytes of records at which maintenance is woken.
     var maintenanceBytes = UInt64.max
@@ -101,14 +101,14 @@ public final class GroupCommit: @unchecked Sendable {
   /// Whether records can be stored now.
   public var currentCondition: JournalCondition { health.load(ordering: .acquiring) }
 
-  /// How many ns the oldest waiting records are overdue at an uptime (ns); 0 while the disk keeps up.
+  /// By how many ns the oldest pending records are overdue at an uptime (ns); those being written do not count.
   public func lag(at uptime: Int64) -> Int64 { locked { max(0, uptime - min(uptime, $0.deadline)) } }
 
   /// A copy of the counters, taken under the lock.
   public var counters: JournalCounters { locked { $0.counters } }
 
-  /// Hands over records, to be stored in order and atomically. `ticket` grows with each call; `isUrgent`: something
-  /// waits for them. False, and nothing is taken, where there is no room or the journal has stopped.
+  /// Hands over records, to be stored in order and atomically. `ticket` grows with each call; `isUrgent`: an answer or
+  /// event waits for them. Returns false, and takes nothing, if there is no room, or the journal has stopped or closes.
   public func submit(_ records: UnsafeRawBufferPointer, ticket: UInt64, isUrgent: Bool) -> Bool {
     precondition(records.count <= limits.groupBytes, "one turn's records fit a group")
     guard currentCondition != .stopped else { return false }
@@ -124,7 +124,7 @@ public final class GroupCommit: @unchecked Sendable {
     }
   }
 
-  /// Something waits for a lazy submission now. Cheap; does nothing where it is being written already.
+  /// Makes a lazy submission urgent, since something waits for it now. Cheap; no effect if it is being written.
   public func hurry(through ticket: UInt64) {
     locked { state in
       guard !state.isUrgent, let first = state.pending.ends.first, first.ticket <= ticket else { return }
@@ -142,12 +142,12 @@ public final class GroupCommit: @unchecked Sendable {
     }
   }
 
-  /// All submissions were taken by the journal.
+  /// Whether the journal's thread has taken all submissions.
   public var isIdle: Bool { locked { $0.pending.ends.isEmpty } }
 
   // MARK: Waiting
 
-  /// With the mutex held. May wake early.
+  /// Waits until `deadline` (CLOCK_MONOTONIC, ns), with the mutex held. May wake early.
   func wait(on condition: UnsafeMutablePointer<pthread_cond_t>, until deadline: Int64) {
     guard deadline != .max else {
       unsafe pthread_cond_wait(condition, mutex)

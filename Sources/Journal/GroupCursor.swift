@@ -17,7 +17,7 @@ struct GroupCursor: ~Copyable {
   private(set) var offset: Int
   /// The next group's number.
   private(set) var number: UInt64
-  /// The file's, once it was read.
+  /// The file's header; nil until it was read.
   private var knownHeader: FileHeader?
 
   /// Begins at the group `first`, behind the header or at a known offset.
@@ -37,8 +37,8 @@ struct GroupCursor: ~Copyable {
     return knownHeader
   }
 
-  /// The next complete group, whose payload is valid until the next call; nil where there is none yet: then the cursor
-  /// stays, and reads the file again at the next call.
+  /// The next complete group, whose payload is valid until the next call. Nil if there is none yet: the cursor then
+  /// stays where it is, and the next call reads the file again.
   mutating func next() throws(SystemError) -> (header: GroupHeader, offset: Int, payload: UnsafeRawBufferPointer)? {
     guard let group = try unsafe wholeGroup() else {
       filled = 0  // its content may be truncated and written differently

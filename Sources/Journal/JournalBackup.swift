@@ -2,10 +2,10 @@
 //
 // Nothing is locked and nothing waits. All files are opened first, the newest snapshot before the segments: those that
 // retention deletes afterwards stay readable. Segments that the snapshot covers are copied as they are, also with
-// damaged groups: no start reads them (but one of another version ends the copy). Of those behind it the valid groups
-// are copied, of the newest one up to its last complete group. So the copy has everything that was stored when it
-// began, and is what a crash at some later moment would have left; but for the mark by which a hub that starts from it
-// begins a new epoch, since the one that was copied goes on to use the numbers behind it.
+// damaged groups: no start reads them (but one of another version, or that no hub can have written, ends the copy). Of
+// those behind it the valid groups are copied, of the newest one up to its last complete group. So the copy has what
+// was stored when it began, as a later crash would have left it, and a mark (LossMark.swift): a hub that starts from it
+// begins a new epoch, since the original continues to use the numbers behind it.
 import Glibc
 import HubSystem
 
@@ -50,7 +50,7 @@ public struct JournalBackup: Sendable, Equatable {
     }
     let unfinished = "\(path).unfinished-backup"
     let target = try DiskFiles(path: unfinished)
-    // What a run left that was killed; the lock says that none is under way.
+    // Left by a run that was killed: the lock shows that no other run is under way.
     try inFile(unfinished) { () throws(SystemError) in try empty(target) }
     do throws(JournalError) {
       var backup = try make(of: source, in: target, limits: limits)
@@ -72,7 +72,7 @@ public struct JournalBackup: Sendable, Equatable {
     try DiskFiles.synchronizeParent(of: path)
   }
 
-  /// A directory that can't be removed stays, under a name that says what it is: the first error is reported.
+  /// Removes a failed copy. If that fails, it stays, under its unfinished name: the first error is the one reported.
   private static func remove(_ target: DiskFiles) {
     do throws(SystemError) { try empty(target) } catch { return }
     _ = unsafe rmdir(target.path)
@@ -127,7 +127,7 @@ public struct JournalBackup: Sendable, Equatable {
           isOneGone = true
         }
       }
-      // Retention deletes the oldest, and only what the newest snapshot covers: there is a newer one now.
+      // Retention deletes only what a snapshot covers: a newer snapshot than the opened one exists now.
       if isOneGone, segments.first.map({ $0.name.first > (newest?.first ?? 0) + 1 }) ?? true { continue }
       return (snapshot, segments)
     }

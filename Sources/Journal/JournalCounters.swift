@@ -5,7 +5,7 @@ public import Synchronization
 /// The state of the journal.
 public enum JournalCondition: UInt8, Sendable, AtomicRepresentable {
   case good
-  /// The disk is full, or the directory is gone; it is tried again, and continues by itself.
+  /// The disk is full, or the directory is gone. Writing is retried until it succeeds.
   case full
   /// A write failed; nothing is stored any more before a restart.
   case stopped

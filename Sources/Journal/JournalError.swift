@@ -5,8 +5,8 @@ public import HubSystem
 public enum JournalError: Error, Equatable, CustomStringConvertible {
   /// A system error concerning `file`.
   case system(SystemError, file: String)
-  /// The disk, the hub's quota, or the limit of file sizes is reached, by the kernel's error. The partial group was
-  /// removed.
+  /// The disk is full, or a quota or the limit of file sizes is reached, as the system error says. The partial group
+  /// was removed.
   case full(SystemError, file: String)
   /// The path does not lead to this directory any more, or the newest segment was deleted: the next start would not
   /// find what is written there.
@@ -45,12 +45,12 @@ public enum JournalError: Error, Equatable, CustomStringConvertible {
   }
 }
 
-/// Runs `body`; a system error concerns `file`.
+/// Runs `body`, and rethrows a system error as the journal's, with the name of `file`.
 func inFile<R>(_ file: String, _ body: () throws(SystemError) -> R) throws(JournalError) -> R {
   do throws(SystemError) { return try body() } catch { throw .system(error, file: file) }
 }
 
-/// A position where a journal is not what was written.
+/// A position where a journal's content is not what was written.
 public struct Damage: Equatable, Sendable, CustomStringConvertible {
   /// What is damaged.
   public enum Kind: Equatable, Sendable {

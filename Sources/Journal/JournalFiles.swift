@@ -27,7 +27,7 @@ public protocol JournalFiles: AnyObject {
   func synchronize() throws(SystemError)
 }
 
-/// What has a name.
+/// The kind and size of a directory entry.
 public struct JournalFileFacts: Sendable, Equatable {
   /// Whether it is a file.
   public enum Kind: Sendable, Equatable {
@@ -46,13 +46,13 @@ public struct JournalFileFacts: Sendable, Equatable {
 }
 
 extension JournalFiles {
-  /// `names`, with the journal's error.
+  /// The names of all files; throws a `JournalError` with the directory's path.
   func allNames() throws(JournalError) -> [String] {
     try inFile(path) { () throws(SystemError) in try names() }
   }
 
-  /// Why no hub can have written this file: it is no file, or larger than `limit` bytes. Nil where a hub can have, or
-  /// there is none.
+  /// The reason why no hub can have written this entry: it is no regular file, or it has more than `limit` bytes. Nil
+  /// if there is no such reason, or no entry.
   func oddity(of name: String, atMost limit: Int = .max) throws(SystemError) -> String? {
     guard let facts = try about(name) else { return nil }
     switch facts.kind {

@@ -42,19 +42,19 @@ struct FileHeader: Equatable {
   var group: UInt64
   /// Milliseconds since 1970.
   var created: Int64
-  /// What the sums of the file's groups begin with; an index has its segment's.
+  /// The initial value of the checksums of the file's groups. An index has its segment's seed.
   var seed: UInt32
 
-  /// Why bytes are no header.
+  /// Why bytes are not a valid header.
   enum Fault: Error, Equatable {
     case short
     case foreign
     case sum
-    /// Of another version of the format, older or newer: its number.
+    /// The file has this older or newer version of the format.
     case version(UInt32)
   }
 
-  /// `version`: for tests.
+  /// The header's bytes. Only tests pass a `version`.
   func encoded(_ crc: borrowing CRC32C, version: UInt32 = Self.version) -> [UInt8] {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(Self.size)
@@ -100,7 +100,7 @@ struct FileHeader: Equatable {
     var header = unsafe Array(bytes[..<Self.size])
     header.replaceSubrange(8..<12, with: Self.encoded(Self.version))
     let isOwn = unsafe bytes.number(at: 12, UInt32.self) == Self.sum(header, crc)
-    // Only a newer program knows the rest of its header. But where that is right with our version, bits have flipped.
+    // Another version may lay its header out differently. But if the sum fits with our version, that field was damaged.
     guard isOwn || version == Self.version else { throw .version(version) }
     guard isOwn, version == Self.version else { throw .sum }
     self.kind = kind

@@ -8,8 +8,8 @@
 import HubSystem
 import Synchronization
 
-/// Gives the keys of a group's records and their offsets, where a length of 4 bytes (of what follows, little-endian)
-/// is. A record may have several keys. Invalid payloads have no keys.
+/// Reports the keys of a group's records, each with the offset of the record's length (4 bytes, little-endian, of what
+/// follows them). A record may have several keys. Invalid payloads have no keys.
 public typealias RecordKeys =
   @Sendable (_ payload: UnsafeRawBufferPointer, _ note: (_ key: UInt64, _ offset: Int) -> Void) -> Void
 
@@ -43,7 +43,7 @@ public final class JournalHistory {
     unsafe self.keys = keys
   }
 
-  /// Gives each record with `key` to `body`, oldest first, from its length on, until `body` returns false.
+  /// Gives each record with `key`, its length prefix included, to `body`, oldest first, until that returns false.
   ///
   /// `since` is in ms since 1970 by the hub's clock: segments that were written entirely before it are skipped, so
   /// older records may come. Newer ones are missing only where the clock was set back by more than a segment's time
@@ -59,7 +59,7 @@ public final class JournalHistory {
     for (index, segment) in segments.enumerated() {
       let isLast = index + 1 == segments.count
       if !isLast, since != .min, let end = try created(segments[index + 1]), end < since,
-        // After a clock was set back the next one's time is not this one's end.
+        // After the clock was set back, the next segment's time says nothing about this one's end.
         try created(segment) ?? .min <= end
       {
         continue
@@ -113,7 +113,7 @@ public final class JournalHistory {
     var damage: Damage?
   }
 
-  /// Nil where the segment is gone.
+  /// A segment's entries with `key`; nil if it was deleted meanwhile.
   private func entries(_ key: UInt64, of segment: SegmentName, isLast: Bool) throws(JournalError) -> Found? {
     if isLast { return try newestEntries(key, of: segment) }
     if let found = try storedEntries(key, of: segment) { return found }
@@ -126,7 +126,7 @@ public final class JournalHistory {
     return Found(entries: indexer.entries.filter { $0.key == key }, damage: indexer.segment.damage)
   }
 
-  /// From the index file; nil without a valid one for this segment.
+  /// The entries in the index file; nil if it is missing, or is not valid for this segment.
   private func storedEntries(_ key: UInt64, of segment: SegmentName) throws(JournalError) -> Found? {
     try inFile(segment.name) { () throws(SystemError) in
       guard let file = try files.openForReading(segment.name), var index = try openIndex(of: segment, file),
@@ -136,7 +136,7 @@ public final class JournalHistory {
     }
   }
 
-  /// From the index in memory, after an update.
+  /// The entries of the newest segment, in the index in memory, which is updated first.
   private func newestEntries(_ key: UInt64, of segment: SegmentName) throws(JournalError) -> Found? {
     if newest?.segment.first != segment.first {
       newest = nil
@@ -158,7 +158,7 @@ public final class JournalHistory {
     guard let indexFile = try files.openForReading(SegmentIndex.name(segment.first)),
       let index = try OpenSegmentIndex.open(indexFile, first: segment.first)
     else { return nil }
-    // It is valid when the segment begins and ends as it did: a segment is never changed in between.
+    // The index is valid if the segment's header, size and last group are those that it was made from.
     guard try file.size() == index.segment.bytes, try FileHeader(of: file) == index.segment.header else { return nil }
     guard index.segment.lastGroup > 0 else { return index }
     var header: [UInt8] = []

@@ -6,7 +6,7 @@ public struct JournalLimits: Sendable, Equatable {
   public var segmentBytes = 64 << 20
   /// The largest payload of a group.
   public var groupBytes = 16 << 20
-  /// Bytes that may wait for the disk: at this the hub refuses changes.
+  /// Bytes of records that may wait for the disk, besides those being written. Past it the hub refuses changes.
   public var pendingBytes = 64 << 20
   /// Bytes of records after which a new snapshot is written while the hub runs; at least as many as the last snapshot
   /// has, so that snapshots cost no more than records. A start reads about twice as much behind the snapshot at most.
@@ -16,9 +16,9 @@ public struct JournalLimits: Sendable, Equatable {
   /// Intact snapshots that are kept; where the newest is broken, a start reads the one before it, and the segments
   /// since.
   public var snapshots = 2
-  /// A segment with records that no snapshot has is followed by a new snapshot once it is a quarter as old as
-  /// `RetentionRule.milliseconds`, but not before the first and not after the second of these (ms): history can go only
-  /// behind two snapshots. The second is less than `RetentionClock.longestPause`.
+  /// The age in ms at which a segment that no snapshot covers makes a new one due: a quarter of
+  /// `RetentionRule.milliseconds`, within these bounds. Retention deletes only what two snapshots cover. The upper
+  /// bound is less than `RetentionClock.longestPause`.
   public var segmentAges: ClosedRange<Int64> = 3600 * 1000...24 * 3600 * 1000
   /// Seconds between two checks for old files, and before a failure is tried again.
   public var maintenanceSeconds = 60.0
@@ -45,6 +45,6 @@ extension JournalLimits {
   static let gapBetweenRecords = 4096
   /// Bytes of one read of several records.
   static let recordsTogether = 256 * 1024
-  /// Times that a directory is read anew for a backup, where files that it needs have gone. Past it the backup fails.
+  /// How often a backup reads the directory again, because files it needs were deleted. Past it the backup fails.
   static let looksAtDirectory = 100
 }

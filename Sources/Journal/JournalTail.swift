@@ -16,7 +16,7 @@ public final class JournalTail {
   private let limits: JournalLimits
   private var cursor: GroupCursor?
   private var segment: UInt64 = 0
-  /// Where the next group was read before.
+  /// The position of the next group, where it was read before.
   private var known: GroupPosition?
   /// The number of the next group.
   public private(set) var next: UInt64
@@ -76,8 +76,8 @@ public final class JournalTail {
     cursor = nil
   }
 
-  /// The first group of the newest segment that was begun by `time` (ms since 1970), or of the oldest: nothing recorded
-  /// later is before it. 0 where there is none. Costs a small read for each segment.
+  /// The first group of the newest segment that was begun at or before `time` (ms since 1970), or else of the oldest:
+  /// what was recorded after `time` is there or behind it. 0 without segments. Costs a small read for each segment.
   public func firstGroup(notAfter time: Int64) throws(JournalError) -> UInt64 {
     var first: UInt64?
     for segment in SegmentName.all(.segment, in: try files.allNames()) {
@@ -92,7 +92,7 @@ public final class JournalTail {
     return first ?? 0
   }
 
-  /// Gives the payload of a group that was read before, valid for the call; nil where it is gone.
+  /// Gives the payload of a group that was read before, valid for the call; nil if the journal has it no more.
   public func withGroup<R>(
     at position: GroupPosition, _ body: (UnsafeRawBufferPointer) -> R
   ) throws(JournalError) -> R? {

@@ -12,10 +12,10 @@ public struct JournalWriter: ~Copyable {
   public private(set) var next: UInt64
   private var segment: (any JournalFile)?
   private var segmentName = ""
-  /// The segment's.
+  /// The newest segment's seed.
   private var seed: UInt32 = 0
   private var bytes: [UInt8] = []
-  /// A write failed in a way after which the kernel's reports are unreliable.
+  /// A write or sync has failed for another reason than lack of room (`JournalError.stopped`).
   private var hasStopped = false
   /// A loss was accepted, and nothing was written since (LossMark.swift).
   private var hasLossMark: Bool
@@ -64,8 +64,8 @@ public struct JournalWriter: ~Copyable {
     return number
   }
 
-  /// Throws `gone` where the next start would not find what is written. Checked before each group, so that nothing is
-  /// acked that was gone by then; two short system calls beside an fdatasync.
+  /// Throws `gone` if the next start would not find what is written. Called before each group, so that no group is
+  /// acked that a start would not find; costs two short system calls, little beside an fdatasync.
   public func checkPaths() throws(JournalError) {
     guard files.isAtPath else { throw .gone(path: files.path) }
     guard segment?.isLinked ?? true else { throw .gone(path: "\(files.path)/\(segmentName)") }
@@ -79,11 +79,11 @@ public struct JournalWriter: ~Copyable {
       try files.remove(LossMark.name)
       hasLossMark = false
     } catch {
-      return  // the next group tries again; an earlier start begins another epoch, which is harmless
+      return  // the next group tries again; a restart before begins another epoch, which is harmless
     }
   }
 
-  /// The newest segment, or a new one where that is full enough.
+  /// The newest segment, or a new one if there is none or the group does not fit.
   private mutating func fileForGroup(of size: Int, created: Int64) throws(JournalError) -> any JournalFile {
     if let segment {
       let isEmpty = segment.size <= FileHeader.size
@@ -95,7 +95,7 @@ public struct JournalWriter: ~Copyable {
     let file: any JournalFile
     do throws(SystemError) {
       file = try files.open(header.name)
-      // Remains of an attempt without room.
+      // Left by an earlier attempt that found no room on the disk.
       if file.size > 0 { try file.truncate(to: 0) }
     } catch {
       throw failure(error, takesBack: true)

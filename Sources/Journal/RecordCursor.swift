@@ -16,8 +16,8 @@ struct RecordCursor: ~Copyable {
 
   deinit { unsafe buffer.deallocate() }
 
-  /// The record at `entries[index]`, from its length on, valid until the next call; nil where the file has other bytes
-  /// there. `entries` ascend, and are read in order.
+  /// The record at `entries[index]` with its length prefix, valid until the next call; nil if the file does not have
+  /// its bytes there. `entries` ascend, and are read in order.
   mutating func record(_ index: Int, of entries: [IndexEntry]) throws(SystemError) -> UnsafeRawBufferPointer? {
     let range = entries[index].range
     if range.lowerBound < window.lowerBound || range.upperBound > window.upperBound {

@@ -2,7 +2,7 @@
 // writing.
 import HubSystem
 
-/// A reader's fault of a payload.
+/// Why a reader rejects the payload of an intact group.
 public struct InvalidPayload: Error, Equatable {
   public var text: String
   public init(_ text: String) { self.text = text }
@@ -25,9 +25,9 @@ public struct RecoveryReport: Equatable, Sendable {
   /// Broken snapshots that were skipped.
   public var brokenSnapshots: [String] = []
   public var tail: Tail?
-  /// What was given up, as requested.
+  /// The damage that was accepted (`DamagePolicy.moveAside`).
   public var loss: Damage?
-  /// Records were lost, now or at a start after which nothing was written: promises about them are void.
+  /// Records were lost, at this start or at one after which nothing was written: the hub begins a new epoch.
   public var startsAnew = false
   /// The last group that there is; 0 for none.
   public var lastGroup: UInt64 = 0
@@ -44,14 +44,14 @@ public struct Recovered: ~Copyable {
 
 /// What happens with damage.
 public enum DamagePolicy: Sendable {
-  /// It is thrown, and nothing is changed.
+  /// It is thrown, and no file is moved.
   case refuse
   /// What is behind it is moved aside, to files whose names begin with `damaged-`; the journal continues before it.
   case moveAside
 }
 
 /// Reads a journal's directory from the newest intact snapshot on. Segments covered by the snapshot are not read:
-/// damage in them is found by those who read the past (`JournalReader`).
+/// damage in them is found when history is read (`JournalHistory`).
 public struct Recovery: ~Copyable {
   private let files: any JournalFiles
   private let limits: JournalLimits
@@ -146,7 +146,7 @@ public struct Recovery: ~Copyable {
     return 0
   }
 
-  /// A snapshot gets its name when it is complete: a broken one that reaches beyond what can be read was damaged.
+  /// The damage of a broken snapshot that covers unreadable groups: it was complete once, as its final name shows.
   private func brokenSnapshot(behind next: UInt64) -> Damage? {
     guard let name = report.brokenSnapshots.first, let group = FileHeader.group(ofName: name, .snapshot), group >= next
     else { return nil }
@@ -159,7 +159,7 @@ public struct Recovery: ~Copyable {
     SegmentName.all(kind, in: try files.allNames())
   }
 
-  /// Reads one segment; gives its damage, or what is missing before it.
+  /// Reads one segment; gives its damage, or that groups before it are missing; nil if there is neither.
   private mutating func read(
     _ segment: SegmentName, isLast: Bool, next: inout UInt64,
     _ body: (UInt64, UnsafeRawBufferPointer) throws(InvalidPayload) -> Void
@@ -214,8 +214,8 @@ public struct Recovery: ~Copyable {
     }
   }
 
-  /// Returns when what was read is on stable storage. A killed hub may have left a group that was written and not
-  /// synced, or a segment whose name was not: it will be shown to clients now.
+  /// Returns when what was read is on stable storage, since clients will be shown it now. A killed hub may have left a
+  /// group that was written and not synced, or a segment whose name was not.
   private func synchronize(_ segment: String?) throws(JournalError) {
     try inFile(segment ?? files.path) { () throws(SystemError) in
       if let segment { try files.open(segment).synchronize() }
@@ -225,8 +225,8 @@ public struct Recovery: ~Copyable {
 
   // MARK: Loss that was accepted
 
-  /// Keeps a copy of the damaged segment, moves those behind it and broken snapshots, and cuts at the damage. An
-  /// interruption at any moment leaves all bytes under one name or the other. False when nothing of the segment stays
+  /// Copies the damaged segment aside, renames the segments behind it and broken snapshots, and cuts at the damage. An
+  /// interruption at any moment leaves all bytes under one name or the other. Gives whether a part of the segment stays
   /// in use.
   private mutating func moveAside(
     _ damage: Damage, in segment: String?, following: [String]

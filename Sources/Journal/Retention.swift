@@ -1,7 +1,7 @@
 // Selects old files of a journal by a rule, among those covered by a snapshot.
 import HubSystem
 
-/// How long the journal can be read. The hub's own state does not need it: that is in the snapshots.
+/// How long history is kept. The hub's own state does not depend on it: that is in the snapshots.
 public struct RetentionRule: Sendable, Equatable {
   /// Segments whose newest group was written before this are deleted.
   public var milliseconds: Int64 = 30 * 24 * 3600 * 1000
@@ -36,7 +36,7 @@ public struct JournalInventory: Sendable, Equatable {
   /// Oldest first.
   public var segments: [Segment] = []
   public var snapshots: [Snapshot] = []
-  /// What has a segment's or a snapshot's name and was not written by a hub.
+  /// Entries with the name of a segment or a snapshot that no hub can have written.
   public var foreign: [Damage] = []
 
   /// Bytes of all files: segments with their indexes, and snapshots.
@@ -95,8 +95,8 @@ public struct JournalInventory: Sendable, Equatable {
     }
   }
 
-  /// Whether a segment with groups behind the newest snapshot is so old that a new one is due, lest it stays for longer
-  /// than the rule says. `now` is in ms since 1970.
+  /// Whether a segment with groups behind the newest snapshot is so old that a new snapshot is due: without one the
+  /// rule could not delete the segment in time. `now` is in ms since 1970.
   public func needsSnapshot(_ rule: RetentionRule, limits: JournalLimits, now: Int64) -> Bool {
     let covered = snapshots.last?.group ?? 0
     let behind = zip(segments, segments.dropFirst()).first { $1.first > covered + 1 }?.0 ?? segments.last
@@ -126,7 +126,7 @@ public struct JournalInventory: Sendable, Equatable {
     for (segment, next) in zip(segments, segments.dropFirst()) {
       // Its last group precedes the next segment's first, and was written before that was begun.
       guard next.first <= oldestKept.group + 1 else { break }
-      // After a clock was set back the next one's time is not this one's end.
+      // After the clock was set back, the next segment's time says nothing about this one's end.
       let isOld = next.created.map { max($0, segment.created ?? .min) < now - rule.milliseconds } ?? false
       guard isOld || left > rule.bytes else { break }
       surplus.segments.append(segment)
@@ -146,7 +146,7 @@ public struct JournalInventory: Sendable, Equatable {
       for segment in surplus.segments {
         if segment.indexBytes != nil { try files.remove(SegmentIndex.name(segment.first)) }
         try files.remove(segment.name)
-        // Before the next one is deleted: what reappears after a power failure is then the newest of what was deleted.
+        // Synced before the next deletion, so that after a power failure only the newest deleted one can reappear.
         try files.synchronize()
       }
       if !surplus.snapshots.isEmpty { try files.synchronize() }

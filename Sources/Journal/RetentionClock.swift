@@ -33,20 +33,20 @@ public struct RetentionClock: Sendable {
 
   /// How far the trusted time is ahead of uptime, in ms.
   private var offset: Int64
-  /// Since when (uptime, ms) the wall clock is ahead of that, and by how much at least.
+  /// Since when (uptime, ms) the wall clock has led the trusted time, and its smallest lead over uptime since then.
   private var leap: (since: Int64, offset: Int64)?
-  /// The largest lead that was reported.
+  /// The largest lead of the wall clock over uptime, in ms, that is not to be reported (again).
   private var reportedOffset: Int64
 
   /// Begins with the time of the newest trusted segment (`newestBelieved`), if there is one: a hub that starts while
   /// its clock is wrong has no uptime to compare with. Both clocks in ms; `newest` in ms since 1970.
   public init(uptime: Int64, wall: Int64, newest: Int64?) {
     offset = min(wall, newest ?? wall) - uptime
-    // A hub's downtime is nothing to report.
+    // The time since the newest segment may be downtime, and is not reported as a leap.
     reportedOffset = wall - uptime
   }
 
-  /// The time to count ages from, in ms since 1970; at most a minute ahead of the wall clock.
+  /// The time to count ages from, in ms since 1970; never ahead of the wall clock.
   public mutating func time(uptime: Int64, wall: Int64) -> (time: Int64, finding: Finding) {
     let ahead = wall - uptime
     guard ahead > offset + Self.tolerance else {
@@ -70,8 +70,8 @@ public struct RetentionClock: Sendable {
     return (uptime + offset, .leapt(milliseconds: distance))
   }
 
-  /// The newest trusted one of segments' times, in the segments' order; nil of none. As while the hub runs, a time that
-  /// goes back is trusted at once, and a leap ahead when it has lasted for a day.
+  /// The newest trusted one of the times at which segments were begun, given in the segments' order; nil without any.
+  /// As while the hub runs, a time that goes back is trusted at once, and a leap ahead when it has lasted for a day.
   static func newestBelieved(_ times: [Int64]) -> Int64? {
     guard var believed = times.first else { return nil }
     var leap: (since: Int64, newest: Int64)?

@@ -22,7 +22,7 @@ struct IndexEntry: Comparable, Sendable {
   var key: UInt64
   /// The offset of its group, in bytes from the segment's start.
   var group: UInt32
-  /// Its offset in the group's payload, and its bytes, from its length on.
+  /// The record's offset in the group's payload, and its size in bytes, its length prefix included.
   var record: UInt32
   var length: UInt32
   /// CRC-32C of these bytes.
@@ -41,12 +41,12 @@ struct IndexEntry: Comparable, Sendable {
 
 /// The state of a segment when an index was made.
 struct IndexedSegment: Equatable, Sendable {
-  /// The segment's.
+  /// The segment's header.
   var header: FileHeader
   var bytes = 0
   /// Bytes up to the end of its last complete group. Fewer than `bytes` where it is damaged.
   var wholeBytes = FileHeader.size
-  /// The number behind its last complete group.
+  /// The number of the group behind its last complete one.
   var next: UInt64
   var lastGroup: UInt32 = 0
   var lastSum: UInt32 = 0
@@ -61,13 +61,13 @@ enum SegmentIndex {
 
   static func name(_ first: UInt64) -> String { FileHeader.name(.index, first) }
 
-  /// The name of an unfinished index.
+  /// Whether a name is that of an unfinished index.
   static func isUnfinished(_ name: String) -> Bool {
     guard let range = name.firstIndex(of: ".").flatMap({ name[$0...].firstIndex(of: "+") }) else { return false }
     return FileHeader.group(ofName: String(name[..<range]), .index) != nil
   }
 
-  /// The bytes of a file. `entries` are sorted.
+  /// The bytes of an index file. `entries` must be sorted.
   static func encoded(_ segment: IndexedSegment, _ entries: [IndexEntry], _ crc: borrowing CRC32C) -> [UInt8] {
     var header = segment.header
     header.kind = .index

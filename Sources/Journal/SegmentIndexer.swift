@@ -4,7 +4,7 @@ import HubSystem
 /// The name of a segment's file, or of another file of a journal.
 struct SegmentName: Equatable, Sendable {
   var name: String
-  /// Its first group, or the other number in the name.
+  /// The number in the name: the first group of a segment or index, the last group of a snapshot.
   var first: UInt64
 
   /// The files of a kind among a directory's, oldest first.
@@ -34,12 +34,12 @@ extension IndexedSegment {
 
 final class SegmentIndexer {
   private(set) var segment: IndexedSegment
-  /// In file order.
+  /// The entries, in the order of their records in the segment.
   private(set) var entries: [IndexEntry] = []
   private var cursor: GroupCursor
   private let crc = CRC32C()
 
-  /// Nil where the header is incomplete.
+  /// Nil where the segment's header is incomplete or invalid.
   init?(_ file: any ReadableJournalFile, _ name: SegmentName, limits: JournalLimits) throws(SystemError) {
     var cursor = GroupCursor(file, first: name.first, limits: limits)
     guard let header = try cursor.header(), header.kind == .segment, header.group == name.first else { return nil }
@@ -68,7 +68,7 @@ final class SegmentIndexer {
     segment.bytes = try cursor.file.size()
   }
 
-  /// Nil without a complete record.
+  /// The index entry of the record at an offset of a payload; nil if no complete record is there.
   private func entry(
     _ key: UInt64, of payload: UnsafeRawBufferPointer, at record: Int, group: Int
   ) -> IndexEntry? {

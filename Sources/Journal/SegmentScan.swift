@@ -4,7 +4,7 @@
 enum SegmentEnd: Equatable {
   /// Nothing follows the last group.
   case complete
-  /// A group was being written, or the header: cut here.
+  /// The write of a group, or of the header, was interrupted: the segment is to be cut here.
   case torn(at: Int)
   case damaged(Damage)
   case otherVersion(UInt32)
@@ -22,8 +22,8 @@ struct SegmentScan: ~Copyable {
 
   /// Gives each intact group to `body`, in order. `number` is the first group's, and afterwards that of the next group.
   ///
-  /// `isLast`: no other segment follows. Only the last one can have a torn tail, because the next is made when all of
-  /// this one is on stable storage.
+  /// `isLast`: no other segment follows. Only the last one can have a torn tail, because a next one is created only
+  /// when this one is completely on stable storage.
   func read<E: Error>(
     _ bytes: UnsafeRawBufferPointer, file: String, isLast: Bool, next number: inout UInt64,
     _ body: (UInt64, _ offset: Int, UnsafeRawBufferPointer) throws(E) -> Void
@@ -34,7 +34,7 @@ struct SegmentScan: ~Copyable {
       guard header.kind == .segment, header.group == number else { throw .foreign }
       seed = header.seed
     } catch {
-      // Groups are only written behind a synced header, so without one it was being written at the power failure.
+      // Groups are written only behind a synced header, so the power failed while this header was being written.
       if isLast && bytes.count <= FileHeader.size { return .torn(at: 0) }
       if case .version(let version) = error { return .otherVersion(version) }
       return .damaged(Damage(kind: .header, file: file, offset: 0, group: number))

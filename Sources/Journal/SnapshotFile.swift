@@ -12,7 +12,7 @@ enum SnapshotFile {
   }
 
   enum Content {
-    /// The parts in sequence, with their offsets among them and in the file.
+    /// The snapshot is complete: its parts in sequence.
     case whole(Parts)
     case broken
     case otherVersion(UInt32)
@@ -46,7 +46,7 @@ enum SnapshotFile {
     }
   }
 
-  /// Reads a snapshot up to its end or the first broken part: a wrong size in it costs nothing.
+  /// Reads a snapshot up to its end or the first broken part. A wrong length costs the memory of one group at most.
   static func read(
     _ file: any ReadableJournalFile, group: UInt64, limits: JournalLimits
   ) throws(SystemError) -> Content {
@@ -64,7 +64,7 @@ enum SnapshotFile {
     return .broken
   }
 
-  /// Why a header is no snapshot's; nil for one that is.
+  /// Why bytes are not the header of this snapshot; nil if they are.
   private static func headerFault(_ bytes: UnsafeRawBufferPointer, _ group: UInt64) -> Content? {
     do throws(FileHeader.Fault) {
       let header = try unsafe FileHeader(bytes, CRC32C())
@@ -126,7 +126,7 @@ public struct SnapshotWriter: ~Copyable {
     try unsafe writeGroup(part)
   }
 
-  /// Completes it: returns when it is on stable storage, and has its name.
+  /// Completes the snapshot: returns when it is on stable storage under its final name.
   public consuming func finish() throws(JournalError) {
     try unsafe writeGroup(UnsafeRawBufferPointer(start: nil, count: 0))
     do throws(SystemError) {

@@ -53,7 +53,7 @@ public struct Verifier {
     return found
   }
 
-  /// True where it is intact.
+  /// Reads and checks a snapshot; true if it is intact.
   private mutating func readSnapshot(
     _ name: SegmentName, _ check: (UnsafeRawBufferPointer) throws(InvalidPayload) -> Void
   ) throws(JournalError) -> Bool {
@@ -82,7 +82,7 @@ public struct Verifier {
     }
   }
 
-  /// The number of the group behind it; nil where unknown.
+  /// Reads and checks a segment; gives the number of the group that must follow it, nil if that is unknown.
   private mutating func readSegment(
     _ name: SegmentName, isLast: Bool, _ check: (UnsafeRawBufferPointer) throws(InvalidPayload) -> Void
   ) throws(JournalError) -> UInt64? {
@@ -122,7 +122,7 @@ public struct Verifier {
     }
   }
 
-  /// Makes the index that should exist, and compares.
+  /// Compares a segment's index file with the index that the segment gives.
   private mutating func checkIndex(of segment: SegmentName) throws(JournalError) {
     let name = SegmentIndex.name(segment.first)
     guard let facts = try about(name), let right = try index(of: segment) else { return }
@@ -132,7 +132,7 @@ public struct Verifier {
     if stored != right { found.brokenIndexes.append(name) }
   }
 
-  /// The correct index of a segment; nil where its header is invalid, or it is gone.
+  /// The correct index of a segment; nil if the segment's header is invalid, or it was deleted meanwhile.
   private func index(of segment: SegmentName) throws(JournalError) -> [UInt8]? {
     try inFile(segment.name) { () throws(SystemError) -> [UInt8]? in
       guard let file = try files.openForReading(segment.name),
@@ -143,12 +143,12 @@ public struct Verifier {
     }
   }
 
-  /// Nil where it is gone.
+  /// The kind and size of a file; nil if it was deleted meanwhile.
   private func about(_ name: String) throws(JournalError) -> JournalFileFacts? {
     try inFile(name) { () throws(SystemError) in try files.about(name) }
   }
 
-  /// Nil where it is gone.
+  /// A file's content; nil if it was deleted meanwhile.
   private func bytes(of name: String) throws(JournalError) -> [UInt8]? {
     do throws(SystemError) { return try files.read(name) } catch {
       if error.errno == ENOENT { return nil }
@@ -174,7 +174,7 @@ public func forEachGroup(
   var expected: UInt64?
   for (index, segment) in segments.enumerated() {
     let isLast = index + 1 == segments.count
-    // After a clock was set back the next one's time is not this one's end.
+    // After the clock was set back, the next segment's time says nothing about this one's end.
     if !isLast, let end = segments[index + 1].created, end < since, segment.created ?? .min <= end {
       expected = nil
       continue

@@ -117,7 +117,7 @@ extension Claims {
   }
 }
 
-/// A member's value; `null` means absent, as everywhere in the protocol, where that grants nothing.
+/// A member's value; nil if it is absent or `null`. Only for members whose absence grants nothing, so not for `exp`.
 func present(_ members: [String: JSONValue], _ name: String) -> JSONValue? {
   members[name].flatMap { $0 == .null ? nil : $0 }
 }

@@ -11,7 +11,7 @@ enum DER {
   /// An unsigned number from its bytes, big-endian.
   static func integer(_ bytes: [UInt8]) -> [UInt8] {
     var digits = Array(bytes.drop { $0 == 0 })
-    if digits.first.map({ $0 >= 0x80 }) ?? true { digits.insert(0, at: 0) }  // the first bit would be a minus
+    if digits.first.map({ $0 >= 0x80 }) ?? true { digits.insert(0, at: 0) }  // a set first bit means a negative number
     return value(0x02, digits)
   }
 

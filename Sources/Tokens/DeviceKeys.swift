@@ -6,7 +6,7 @@ public import HubMessages
 
 /// The drivers of devices' keys, found by a secret's SHA-256.
 public struct DeviceKeys: Sendable {
-  /// By the SHA-256 of the secret.
+  /// The drivers, by the SHA-256 of their secrets.
   private let drivers: [[UInt8]: Identifier]
 
   /// No keys.

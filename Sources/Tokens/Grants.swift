@@ -146,7 +146,7 @@ extension Grants? {
 }
 
 extension Grants: Equatable {
-  /// Whether both grant the same, by the same token (`jti`).
+  /// Whether both grant the same and have the same `jti`.
   public static func == (a: Grants, b: Grants) -> Bool {
     a.trips == b.trips && a.channels == b.channels && a.limits == b.limits && a.vehicle == b.vehicle
       && a.tokenID == b.tokenID && a.tier == b.tier

@@ -36,7 +36,7 @@ extension KeySet {
       self.init(keys: try KeySet.pemBlocks(text))
     } else {
       let secret = KeySet.withoutLineEnd(file)
-      // Perhaps two secrets, or one that was wrapped: whether its issuer signs with the line end nobody knows.
+      // These may be two secrets, or one that was wrapped, which its issuer may sign with or without the line end.
       guard SigningKey.isKeyText(secret) || !KeySet.isTextOfLines(secret) else { throw .severalLines }
       self.init(keys: [try SigningKey.secret(secret, keyID: nil, number: 1)])
     }

@@ -26,7 +26,7 @@ public struct RefreshToken: Sendable, Equatable {
     self.tier = tier
   }
 
-  /// In compact form (RFC 7515 §7.1). Throws `.cannotSign` for a public key.
+  /// The token in compact form (RFC 7515 §7.1). Throws `.cannotSign` for a public key.
   public func signed(by key: SigningKey) throws(KeyError) -> [UInt8] {
     var header = ByteBuffer(capacity: 64)
     var payload = ByteBuffer(capacity: 128)

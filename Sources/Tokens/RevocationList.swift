@@ -11,7 +11,7 @@ public struct RevocationList: Sendable {
   public init() { ids = [] }
 
   /// Reads a file of ids, one a line. Empty lines and lines that begin with `#` are skipped; ids have 1–64 bytes. A `#`
-  /// behind white space is an error: read as a part of the id it would revoke nobody.
+  /// behind white space is an error: it would be read as part of the id, which then revokes nothing.
   public init(parsing file: [UInt8]) throws(KeyError) {
     var ids: Set<InlineText> = []
     let lines = file.withoutByteOrderMark.split(separator: 0x0A, omittingEmptySubsequences: false)
@@ -28,7 +28,7 @@ public struct RevocationList: Sendable {
     self.ids = ids
   }
 
-  /// The number of revoked token ids.
+  /// The number of entries, each a `jti` or a `sub`.
   public var count: Int { ids.count }
 
   /// O(1).

@@ -95,7 +95,7 @@ enum ECDSASignature {
     defer { unsafe ECDSA_SIG_free(signature) }
     let r = unsafe raw.withUnsafeBufferPointer { unsafe BN_bin2bn($0.baseAddress, Int32(half), nil) }
     let s = unsafe raw[half...].withUnsafeBufferPointer { unsafe BN_bin2bn($0.baseAddress, Int32(half), nil) }
-    // takes both over, or neither
+    // `ECDSA_SIG_set0` takes over both numbers, or neither.
     guard let r = unsafe r, let s = unsafe s, unsafe ECDSA_SIG_set0(signature, r, s) == 1 else {
       unsafe BN_free(r)
       unsafe BN_free(s)

@@ -30,7 +30,7 @@ public enum TokenError: Error, Equatable, Sendable {
   case revoked
   /// Its `tier` is not configured.
   case unknownTier
-  /// A refresh token in place of an access token, and the other way round.
+  /// A refresh token was given where an access token belongs, or the other way round.
   case isRefreshToken, isNoRefreshToken
 
   /// The claims that can be missing or invalid.
@@ -40,7 +40,7 @@ public enum TokenError: Error, Equatable, Sendable {
 }
 
 extension TokenError: CustomStringConvertible {
-  /// For the peer and the log.
+  /// Why the token is refused, for the peer and the log.
   public var description: String {
     switch self {
     case .tooLong: "the token is longer than \(TokenLimits.maximumBytes) bytes"

@@ -57,7 +57,7 @@ public struct TokenVerifier: Sendable {
     return try Claims(members: members)
   }
 
-  /// The claims of a valid token, for callers that charge nobody for the check.
+  /// The claims of a valid token, for callers that do not count the signatures.
   public func verify(_ token: some Collection<UInt8>, now: Timestamp) throws(TokenError) -> Claims {
     var signatures = 0
     return try verify(token, now: now, counting: &signatures)

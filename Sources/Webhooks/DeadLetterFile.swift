@@ -12,7 +12,7 @@ final class DeadLetterFile {
   private let files: any JournalFiles
   private let name: String
 
-  /// Of the webhook or stream with this stem (`DeliveryKind.stem`).
+  /// The dead letters of the webhook or stream with this stem (`DeliveryKind.stem`).
   init(_ files: any JournalFiles, _ name: String) {
     self.files = files
     self.name = Self.file(name)
@@ -20,7 +20,7 @@ final class DeadLetterFile {
 
   static func file(_ name: String) -> String { name + ".dead" }
 
-  /// Oldest first.
+  /// The names of the files of a stem, the older one first.
   static func files(_ name: String) -> [String] { [file(name) + ".old", file(name)] }
 
   /// `channel`: the event's. Control characters in `reason` are dropped.

@@ -15,8 +15,8 @@ public struct DeliveryProgress: Sendable, Equatable {
     public var channel: Channel
     /// All of the channel's events before this position are delivered or given up.
     public var position: JournalPosition
-    /// Failures of the event at this position. Of a stream: the events of the channel that were first refused together,
-    /// this one and those behind it; 0 where this one was not.
+    /// Failures of the event at this position. Of a stream: how many events of the channel, from this one on, were
+    /// first refused together; 0 if this one was not refused.
     public var failures: Int
     /// When that event was first tried, or first refused by a stream's server.
     public var firstTry: Timestamp?
@@ -60,7 +60,7 @@ public struct DeliveryProgress: Sendable, Equatable {
       + old.lanes.filter { !now.contains($0.channel) }.map { ($0.channel, nil) }
   }
 
-  /// For a new webhook, which delivers what is recorded from `cursor` on.
+  /// Progress from given positions; by default that of a new webhook, which delivers all from `cursor` on.
   public init(cursor: JournalPosition, lanes: [Lane] = [], isEnabled: Bool = true) {
     self.cursor = cursor
     self.lanes = lanes

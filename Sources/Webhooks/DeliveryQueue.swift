@@ -34,7 +34,7 @@ struct DeliveryQueue: Sendable {
     var position: JournalPosition
     var failures = 0
     var firstTry: Timestamp?
-    /// The uptime of the first try, where that was since the webhook was opened (ns).
+    /// The uptime of the first try (ns); nil if that was before the webhook was opened.
     var triedAt: Int64?
     /// There may be events of the channel between `position` and the cursor.
     var hasMore = true
@@ -44,7 +44,7 @@ struct DeliveryQueue: Sendable {
       case underWay
       /// The next event has to be looked up.
       case unknown
-      /// It is being looked up, before this position.
+      /// The next event is being looked up, among those before this position.
       case asked(through: JournalPosition)
     }
   }
@@ -104,7 +104,7 @@ struct DeliveryQueue: Sendable {
   /// The next action, which counts as begun. Call it again until it gives `wait` or `idle`. `mayLook`: false after a
   /// look that was put off in this turn.
   mutating func step(_ now: Moment, mayLook: Bool = true) -> Step {
-    // A disabled one looks as well, so that the age of what waits is known.
+    // A disabled webhook looks as well, so that the age of its oldest undelivered event is known.
     if mayLook, let channel = lanes.first(where: { if case .unknown = $0.value.state { true } else { false } })?.key {
       return look(for: channel)
     }
@@ -301,8 +301,8 @@ struct DeliveryQueue: Sendable {
 }
 
 extension Moment {
-  /// The seconds since a first try: by uptime, which no clock that is set changes, or of one before the webhook was
-  /// opened by the wall clock.
+  /// The seconds since a first try: by uptime, which setting the clock does not change; by the wall clock for a try
+  /// from before the webhook was opened.
   func seconds(since first: Timestamp, _ triedAt: Int64?) -> Double {
     triedAt.map { Double(uptime - $0) / 1e9 } ?? timestamp.seconds(since: first)
   }

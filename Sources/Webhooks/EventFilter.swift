@@ -24,7 +24,7 @@ public struct EventFilter: Sendable, Equatable {
       }
     }
 
-    /// In the form that `init` reads.
+    /// The text that `init` reads.
     public var description: String {
       switch self {
       case .all: "*"

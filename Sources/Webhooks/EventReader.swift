@@ -27,7 +27,7 @@ final class EventReader {
   enum Look: Equatable {
     case event(FoundEvent)
     case none
-    /// Not known yet: it continues when asked again in another turn.
+    /// It is not known yet: the look continues when it is asked for again in another turn.
     case notYet
   }
 
@@ -35,22 +35,22 @@ final class EventReader {
     var events: ArraySlice<FoundEvent> = []
     /// The group of the last event that was delivered or is being delivered: the next one is there or behind it.
     var group: GroupPosition?
-    /// There are no others up to the cursor.
+    /// Whether `events` has all of the channel's skipped events before the cursor.
     var isComplete: Bool
   }
 
   private let filter: EventFilter
   private let ahead: JournalTail
-  /// For skipped events.
+  /// Reads skipped events again, before the cursor.
   private let behind: JournalTail
-  /// For an event's content.
+  /// Reads the content of an event that is delivered.
   private let lastGroup: LastGroup
   /// Events of the group that was read last.
   private var found: ArraySlice<(channel: Channel, event: FoundEvent)> = []
-  /// Of channels behind the cursor.
+  /// What is remembered of each channel behind the cursor.
   private(set) var passed: [Channel: Passed] = [:]
   private(set) var remembered = 0
-  /// The repeated reading in progress: from where on events of a channel are wanted.
+  /// The recall in progress: the channels that want events, and from which position on; nil without one.
   private var recalled: [Channel: JournalPosition]?
   private var missed = RangeSet<UInt64>()
   private let turnBytes: Int
@@ -134,7 +134,7 @@ final class EventReader {
         passed[channel] = nil
         return .none
       }
-      // A running one need not be for this channel: then another one follows.
+      // A recall in progress may be for other channels only: then another one follows.
       guard try recall(lanes, before: range.upperBound) else { return .notYet }
     }
   }

@@ -7,7 +7,7 @@ final class LastGroup {
   private var position: GroupPosition?
   private var payload: [UInt8] = []
 
-  /// Gives the payload of a group that `tail` has read, valid for the call; nil where it is gone.
+  /// Gives the payload of a group that `tail` has read, valid for the call; nil if the journal has it no more.
   func withGroup<R>(
     at position: GroupPosition, of tail: JournalTail, _ body: (UnsafeRawBufferPointer) -> R
   ) throws(JournalError) -> R? {

@@ -34,21 +34,21 @@ final class ProgressFile {
     /// Its last group when the hub started.
     var recovered: UInt64
     var newest: UInt64
-    /// The file was not opened since: no position in it is behind `recovered`.
+    /// The file is opened for the first time since that start: no position in it is behind `recovered`.
     var isFirst = true
     /// Records were lost at that start: numbers behind `recovered` are given again.
     var hasLost = false
-    /// For a replay: what is before this was deleted.
+    /// For a replay: where the journal begins; retention has deleted what was before.
     var start = JournalPosition(group: 0, record: 0)
 
-    /// The group behind the last that a position in the file may be in.
+    /// The highest group number that a position in the file may have: one above the last group.
     fileprivate var end: UInt64 { (isFirst ? recovered : newest) + 1 }
   }
 
   /// What an operator has to know of a file that was opened.
   enum Finding: Equatable {
-    /// Its position was beyond the journal, which is older than it, or has lost something: it continues behind what the
-    /// journal had when the hub started, with new ids.
+    /// The stored position was beyond the journal, which is an older copy or has lost something: delivery continues
+    /// behind what the journal had when the hub started, with new ids.
     case beyondTheJournal(JournalPosition)
     /// The request is for an event of another hub's journal, or of this one's before it lost something.
     case foreignEvent(EventID)
@@ -81,7 +81,7 @@ final class ProgressFile {
           epoch = stored.epoch
         }
       } else if case .replay(let id) = request {
-        // Which ids its events had is not known any more: they come with new ones.
+        // The epoch of their ids is lost with the file, so the events come with new ids.
         request = .replayFrom(max(id.position, journal.start))
       } else {
         return nil

@@ -8,7 +8,7 @@ import HubSystem
 public struct WebhookSource: Sendable {
   let journal: JournalConfiguration
   let commit: GroupCommit
-  /// For the ids of new progress: digits and letters.
+  /// The epoch of event ids where progress is new: digits and letters.
   let epoch: String
   /// The journal's last group when the hub started.
   let recovered: UInt64
@@ -24,9 +24,9 @@ public struct WebhookSource: Sendable {
   }
 }
 
-/// What events are delivered to. Each kind has files of its own, since positions in them mean something else to the
-/// other kind: a webhook that takes a stream's name begins anew, and so does a stream that takes a webhook's; each
-/// continues where it was when it has the name again.
+/// What events are delivered to. A webhook and a stream of one name have separate files, since positions in them mean
+/// different things: one that takes the other's name begins as new, and each continues where it was when it has the
+/// name again.
 enum DeliveryKind: CaseIterable {
   case webhook, stream
 

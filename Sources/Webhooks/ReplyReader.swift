@@ -12,8 +12,8 @@ struct ReplyReader {
 
   private var response = ResponseReader(limits: HTTPLimits(headBytes: headBytes, bodyBytes: bodyBytes))
 
-  /// Takes bytes. Throws where the head is no HTTP/1.1, or beyond a limit; of a body that means that the connection
-  /// must end, and the status counts.
+  /// Takes bytes. Throws if the head is no HTTP/1.1, or passes a limit. A body that does so costs only the connection:
+  /// the status counts.
   mutating func read(_ bytes: UnsafeRawBufferPointer) throws(HTTPError) -> Progress {
     var (isComplete, isSound) = (true, true)
     do throws(HTTPError) { isComplete = try unsafe response.read(bytes) } catch {

@@ -57,7 +57,7 @@ extension String {
     guard hasPrefix(path) else { return false }
     let (rest, text) = (dropFirst(path.count), prefix { $0 != "?" }.lowercased())
     guard path.hasSuffix("/") || rest.isEmpty || rest.hasPrefix("/") || rest.hasPrefix("?") else { return false }
-    // Of . / ; and the backslash, which some take for a slash.
+    // These are . / ; and the backslash, percent-encoded; some receivers take the last for a slash.
     guard !["%2e", "%2f", "%3b", "%5c"].contains(where: { text.contains($0) }) else { return false }
     return !text.split(separator: "/").map { $0.prefix { $0 != ";" } }.contains { $0 == "." || $0 == ".." }
   }

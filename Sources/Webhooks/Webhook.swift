@@ -24,7 +24,7 @@ final class Attempt {
   var address: SocketAddress?
   var dialled = Int64.min
   var connection = ConnectionID.none
-  /// The connection was used before: its end without an answer need not be this request's fault.
+  /// The connection was used before: if it ends without an answer, the receiver may have closed it as idle.
   var isOnUsedConnection = false
 
   init(_ subject: Subject, id: String, request: [UInt8], began: Int64) {
@@ -44,7 +44,7 @@ final class Webhook {
   private let file: ProgressFile
   let deadLetters: DeadLetterFile
   var figures: WebhookFigures
-  /// The present events of the channels behind the cursor.
+  /// The channels behind the cursor, each with the event that is delivered next.
   private var current: [Channel: FoundEvent] = [:]
   private var changed: Set<Channel> = []
   private var storedCursor: JournalPosition
@@ -53,7 +53,7 @@ final class Webhook {
   private var missedGroups: UInt64 = 0
   /// Events that a replay skips.
   private var skipped: Skipped?
-  /// Tries by connection; those that wait for an address have none yet.
+  /// Tries without an answer. One that waits for an address has no connection yet.
   var attempts: [Attempt] = []
   /// Idle connections, the newest last.
   var idle: [ConnectionID] = []
@@ -62,7 +62,7 @@ final class Webhook {
   /// Until when the addresses are used (uptime, ns).
   var addressesUntil = Int64.min
   let peer: TLSPeer?
-  /// When it is due next (uptime, ns).
+  /// When its queue may have a next step (uptime, ns).
   var nextStep = Int64.min
   /// It delivers nothing, since the journal or its own files could not be read. That is not stored: a webhook of its
   /// name that is opened later continues.
@@ -70,7 +70,7 @@ final class Webhook {
   /// Its settings were replaced by others that could not be applied: it delivers nothing under them.
   var isOutdated = false
 
-  /// The cursor was set back to a time, or before it: events that were delivered, and published earlier, are skipped.
+  /// What a replay by time skips: events before that time that were delivered already. It begins to read before them.
   struct Skipped {
     private var before: Timestamp
     /// The cursor and the channels' positions before it was set back.
@@ -88,7 +88,7 @@ final class Webhook {
       event.published < before && event.position < lanes[channel] ?? cursor
     }
 
-    /// For another replay, since `time`, that begins before this one has caught up.
+    /// What another replay skips, since `time`, that begins before this one has caught up.
     func limited(to time: Timestamp) -> Skipped {
       var rest = self
       rest.before = min(before, time)
@@ -188,7 +188,7 @@ final class Webhook {
     return try reader.publication(of: event)
   }
 
-  /// Of the ids of its events.
+  /// The epoch in the ids of its events.
   var epoch: String { file.epoch }
 
   func id(of event: PendingEvent) -> String { "\(EventID(epoch: epoch, position: event.position))" }
@@ -199,7 +199,7 @@ final class Webhook {
     noteChange(of: channel)
   }
 
-  /// A channel's progress is to be stored, and what is kept of one that is not behind the cursor any more is forgotten.
+  /// Marks a channel's progress to be stored; forgets what is kept of a channel that is not behind the cursor any more.
   private func noteChange(of channel: Channel) {
     changed.insert(channel)
     guard queue.lane(of: channel) == nil else { return }

@@ -20,14 +20,14 @@ public struct WebhookFigures: Sendable, Equatable {
   /// Milliseconds since the oldest known undelivered event was published; 0 for none.
   public var oldestMilliseconds: Int64 = 0
   public var isEnabled = true
-  /// One request at a time is sent, since the receiver seems to be down.
+  /// Whether one request at a time is sent, since the receiver seems to be down.
   public var isProbing = false
   /// Times that its progress could not be stored.
   public var notStored: UInt64 = 0
 
   init(name: String) { self.name = name }
 
-  /// Of one that could not be opened.
+  /// The figures of a webhook that could not be opened.
   init(off name: String) { (self.name, isEnabled) = (name, false) }
 }
 
@@ -47,7 +47,7 @@ public struct StreamFigures: Sendable, Equatable {
   public var underWay = 0
   /// Milliseconds since the oldest unstored event was published; 0 for none.
   public var oldestMilliseconds: Int64 = 0
-  /// Its server accepts events, as far as known.
+  /// Whether the server accepts events, as far as known.
   public var isUp = false
   public var isEnabled = true
   public var notStored: UInt64 = 0
@@ -58,7 +58,7 @@ public struct StreamFigures: Sendable, Equatable {
 
   init(name: String) { self.name = name }
 
-  /// Of one that could not be opened.
+  /// The figures of a stream that could not be opened.
   init(off name: String) { (self.name, isEnabled) = (name, false) }
 
   /// Counts an event of the server. It refuses no more positions than it was sent (`StreamSink`).
@@ -149,8 +149,8 @@ public final class WebhookControl: Sendable {
     state.withLock { ($0.figures, $0.streams) = (figures, streams) }
   }
 
-  /// At most a second old; nil where there are no webhooks.
+  /// The figures of all webhooks, at most a second old; nil if there are none.
   public var figures: [WebhookFigures]? { state.withLock { $0.figures.isEmpty ? nil : $0.figures } }
-  /// Nil where there are no streams.
+  /// The figures of all streams, at most a second old; nil if there are none.
   public var streamFigures: [StreamFigures]? { state.withLock { $0.streams.isEmpty ? nil : $0.streams } }
 }

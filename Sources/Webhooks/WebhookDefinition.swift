@@ -81,7 +81,7 @@ public struct WebhookDefinition: Sendable, Equatable {
   /// Drops expired secrets.
   mutating func dropOldSecrets(_ now: Timestamp) { secrets.removeAll { $0.until.map { $0 <= now } ?? false } }
 
-  /// The endpoint for delivery. `rule` has the allowed addresses, and `tls` the trust.
+  /// The endpoint for delivery. `allowed` has the internal addresses that it may connect to.
   func endpoint(_ allowed: URLRule) throws(KeyError) -> WebhookEndpoint {
     WebhookEndpoint(
       name: name, url: url, filter: filter, rule: rule, signer: try WebhookSigner(secrets: secrets.map(\.secret)),
@@ -92,7 +92,7 @@ public struct WebhookDefinition: Sendable, Equatable {
 
   static let suffix = ".webhook"
 
-  /// Reads the file that `text` makes; nil for any other.
+  /// Reads what the property `file` gives; nil for anything else.
   init?(name: String, file: [UInt8]) {
     guard let members = JSONValue(parsing: file)?.members, let stored = members["secrets"]?.elements else { return nil }
     do throws(WebhookFault) { try self.init(name: name, members: members) } catch { return nil }
@@ -125,11 +125,11 @@ public struct WebhookDefinition: Sendable, Equatable {
 /// Why a question about webhooks is refused.
 public enum WebhookFault: Error, Sendable, Equatable {
   case bad(String)
-  /// By the operator's settings, or because this webhook is in the operator's file.
+  /// The operator's settings do not allow it, or the webhook is in the operator's file.
   case forbidden(String)
   case unknown(String)
   case full(String)
-  /// At present; it may be asked again.
+  /// It is refused for now, and may be asked again.
   case busy(String)
   /// A failure of the disk or the journal.
   case failed(String)

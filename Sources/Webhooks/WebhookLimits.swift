@@ -33,8 +33,8 @@ extension WebhookSigner {
 extension EventReader {
   /// Positions of skipped events that one webhook remembers: some 400 kB. Beyond it they are looked up in the journal.
   static let rememberedEvents = 8192
-  /// Bytes of the journal that one webhook reads in a turn ahead of its cursor, and as many for channels behind it. The
-  /// same for a stream.
+  /// Bytes of the journal that one webhook reads in a turn ahead of its cursor, and as many for channels behind it. A
+  /// stream reads as many.
   static let scanBytes = 4 << 20
 }
 
@@ -71,7 +71,7 @@ extension ReplyReader {
 }
 
 extension WebhookLoop {
-  /// When a webhook or stream that could not be opened is tried again.
+  /// Nanoseconds after which a webhook or stream that could not be opened is tried again.
   static let retryTime: Int64 = 60_000_000_000
   /// A stream's connection may have all positions of an interval unsent, besides its events.
   public static var loopLimits: EventLoopLimits {

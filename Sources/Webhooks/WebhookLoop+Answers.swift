@@ -58,8 +58,8 @@ extension WebhookLoop {
     connect(attempt, webhook, now)
   }
 
-  /// An answer's head has come, and the rest has not: it has a time for all of it. As many connections may wait for
-  /// that as there are tries at once; a further one is closed.
+  /// An answer's head has come, and the rest has not: it may take `answerTime`. As many connections may wait for that
+  /// as there are tries at once; a further one is closed.
   private func wait(forRestOf id: ConnectionID, _ link: Link) {
     if link.isUnfinished { return }
     let unfinished = links.values.count { $0.isUnfinished && $0.webhook === link.webhook }
@@ -87,7 +87,7 @@ extension WebhookLoop {
     if let attempt = link.attempt { finish(attempt, link.webhook, .none, reason, now) }
   }
 
-  /// A try is done.
+  /// Ends a try: gives its outcome to the queue and the log, or to the operator who asked for a test.
   func finish(_ attempt: Attempt, _ webhook: Webhook, _ reply: WebhookReply, _ reason: String, _ now: Moment) {
     webhook.attempts.removeAll { $0 === attempt }
     if reply == .none, let address = attempt.address { webhook.addressOrder.note(failed: address) }

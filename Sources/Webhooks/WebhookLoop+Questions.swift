@@ -22,7 +22,7 @@ extension WebhookLoop {
     }
   }
 
-  /// Nil where the receiver's answer comes first.
+  /// The answer to a question; nil for a test, which is answered when its receiver has answered.
   private func answer(_ asked: WebhookControl.Asked, _ now: Moment) throws(WebhookFault) -> WebhookAnswer? {
     switch asked.question {
     case .list: return .list(reports(now))
@@ -72,7 +72,7 @@ extension WebhookLoop {
       figures: figures)
   }
 
-  /// For one that is not served: its URL is not allowed, or its files can't be opened.
+  /// The report on a webhook that is not served: its URL is not allowed, or its files can't be opened.
   private func reportOfUnserved(_ name: String) -> WebhookReport? {
     let isOff = unopened.contains(name)
     let url: WebhookURL
@@ -102,7 +102,7 @@ extension WebhookLoop {
     return webhook
   }
 
-  /// For one that was set over HTTP.
+  /// The definition of a webhook that was set over HTTP; throws for any other name.
   private func definition(_ name: String) throws(WebhookFault) -> WebhookDefinition {
     if let found = definitions[name] { return found }
     guard settings.webhooks.contains(where: { $0.name == name }) else { throw .unknown("this hub has no such webhook") }
@@ -215,14 +215,14 @@ extension WebhookLoop {
     }
   }
 
-  /// Of the newest segment of the journal that was begun by `time` (ms since 1970), or of the oldest.
+  /// The first group of the journal's newest segment begun by `time` (ms since 1970), or of the oldest.
   private func firstGroup(notAfter time: Int64) throws(WebhookFault) -> UInt64 {
     do throws(JournalError) { return try folder?.tail(from: 0).firstGroup(notAfter: time) ?? 0 } catch {
       throw .failed("cannot read the journal: \(error)")
     }
   }
 
-  /// Of another hub's event the position means nothing here.
+  /// Throws for an event of another hub, whose position means nothing in this journal.
   private func check(_ id: EventID, of webhook: Webhook) throws(WebhookFault) {
     guard id.epoch == webhook.epoch else {
       throw .unknown("\(id) is no event of this hub's journal: here ids begin with evt_\(webhook.epoch)_")

@@ -83,7 +83,7 @@ extension WebhookLoop {
 
   // MARK: Names
 
-  /// Asks, unless that is under way, or has to wait.
+  /// Looks up the receiver's host, unless that is under way, or has to wait for other look-ups.
   private func lookUp(_ webhook: Webhook, _ now: Moment) {
     let lookup = Lookup(webhook.endpoint)
     let open = lookups.values.filter { $0.webhook == lookup.webhook }

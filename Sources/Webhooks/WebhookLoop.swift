@@ -29,7 +29,7 @@ public final class WebhookLoop: EventLoopDelegate {
   var lastLookup: UInt64 = 0
   private(set) var durable: UInt64?
   private var wanted: Deliveries?
-  /// What is served, and of that the webhooks that could not be opened.
+  /// The applied settings, and the names of webhooks that could not be opened.
   private(set) var settings = Deliveries()
   var unopened: Set<String> = []
   private var isFolderRead = true
@@ -49,7 +49,7 @@ public final class WebhookLoop: EventLoopDelegate {
     let webhook: Webhook
     var attempt: Attempt?
     var response = ReplyReader()
-    /// It was used before.
+    /// It has carried a request before the present one.
     var isUsed = false
     var isConnected = false
     /// When it is closed as idle (uptime, ns), or because the rest of an answer has not come.
@@ -58,7 +58,7 @@ public final class WebhookLoop: EventLoopDelegate {
     var isUnfinished = false
   }
 
-  /// Whose host is looked up.
+  /// A look-up of the host of a webhook's URL.
   struct Lookup: Equatable {
     let webhook: String
     let host: String
@@ -167,7 +167,7 @@ public final class WebhookLoop: EventLoopDelegate {
     } else if retryAt <= now.uptime {
       openAgain(newest)
     }
-    // Before reading the journal's end: later changes wake the thread.
+    // The thread is woken by new records only while it is active: so it looks at the journal once more now.
     guard isIdle == control.isActive else { return }
     control.setActive(!isIdle)
     loop.waker.wake()
@@ -246,7 +246,7 @@ public final class WebhookLoop: EventLoopDelegate {
     (nextSync, retryAt, isFolderRead) = (.min, .max, false)
     do throws(JournalError) {
       if folder == nil, !deliveries.isEmpty || !allowed.isEmpty { folder = try ProgressFolder(source, log) }
-      // Read each time: one whose name the file has is served again when the file has it no more.
+      // Read each time: a webhook whose name the operator's file had is served again when the file has it no more.
       definitions = allowed.isEmpty ? [:] : try folder?.definitions() ?? [:]
       isFolderRead = true
     } catch {
@@ -343,7 +343,7 @@ public final class WebhookLoop: EventLoopDelegate {
     webhooks.append(new)
   }
 
-  /// Replaced secrets stop signing, and are stored no more.
+  /// Removes replaced secrets whose time is over, from the signers and from disk.
   private func endOldSecrets(_ now: Moment) {
     for var definition in definitions.values {
       let count = definition.secrets.count

@@ -76,14 +76,14 @@ public struct DeadLetter: Sendable, Equatable {
 /// The answer to a `WebhookQuestion`.
 public enum WebhookAnswer: Sendable {
   case list([WebhookReport])
-  /// `secret`: of a new one.
+  /// `secret` is that of a new webhook, nil for one that exists.
   case webhook(WebhookReport, secret: String?)
   /// Newest first.
   case dead([DeadLetter])
   case deleted
   /// `status` is the receiver's; nil without one: then `reason` says why.
   case tested(status: Int?, reason: String, milliseconds: Double)
-  /// The one before signs until then.
+  /// The new secret, and until when the previous one signs as well.
   case secret(String, previousUntil: Timestamp)
   case refused(WebhookFault)
 }

@@ -9,7 +9,7 @@ public enum WebhookRequest: Sendable, Equatable {
   case enable
   /// Deliver this event and all behind it again.
   case replay(from: EventID)
-  /// Deliver all from this position on again. Over HTTP only, as the next: `init` reads none.
+  /// Deliver all from this position on again. Over HTTP only, like `replayEvents`: `init` reads neither.
   case replayFrom(JournalPosition)
   /// Deliver these again, each with all behind it on its channel.
   case replayEvents([PendingEvent])

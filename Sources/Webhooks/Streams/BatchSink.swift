@@ -52,7 +52,7 @@ final class BatchSink: StreamSink {
   func send(_ messages: [StreamMessage], _ now: Moment) {
     guard let first = messages.first else { return }
     underWay = messages.map(\.position)
-    // With the number of events, since the next try after a crash may have more.
+    // The id has the number of events, since the next try, after a crash, may have more.
     post(Self.body(messages), "batch_\(first.id.dropFirst(4))_\(messages.count)", now)
   }
 

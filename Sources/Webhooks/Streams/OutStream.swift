@@ -13,7 +13,7 @@ final class OutStream {
   private let file: ProgressFile
   let deadLetters: DeadLetterFile
   private var storedProgress: DeliveryProgress
-  /// Nil after a failure: everything is written again then.
+  /// The number of answers at the last `store`.
   private var storedAnswers: UInt64 = 0
   private var isStored = true
   private var isSynchronized = true
@@ -71,7 +71,7 @@ final class OutStream {
   /// that, since one answer may get lost among others.
   var owedSince: Int64? { [waitsSince, queue.unansweredSince].compactMap(\.self).min() }
 
-  /// Fills the window; true where the turn ended before the journal did. Counts missing groups.
+  /// Fills the window; true if the turn's share was read before the journal's end. Counts missing groups.
   func read(through last: UInt64, _ now: Moment) throws(JournalError) -> Bool {
     defer {
       figures.lost += reader.missedGroups - missedGroups

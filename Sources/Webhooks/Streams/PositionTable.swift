@@ -4,7 +4,7 @@ import HubMessages
 
 struct PositionTable {
   private var positions: [Identifier: PublishedPosition] = [:]
-  /// Positions that a newer one replaced, or without room or a server.
+  /// Positions that were replaced by a newer one, had no room or no server, or were refused.
   private(set) var leftOut: UInt64
 
   init(leftOut: UInt64 = 0) { self.leftOut = leftOut }

@@ -9,7 +9,7 @@ import HubMessages
 
 final class RedisSink: StreamSink {
   private let endpoint: StreamEndpoint
-  /// The hash's field.
+  /// This stream's field in the hash of the newest positions.
   private let field: String
   private var connection: RedisConnection
   private var underWay: [JournalPosition] = []
@@ -91,7 +91,7 @@ final class RedisSink: StreamSink {
       events.append(.stored(positions, repeats: positions.count - Int(added)))
     case .number(let added): events.append(.failed("\(added) of \(positions.count) events added"))
     case .error(let text):
-      // Another server may accept it: looks for one.
+      // Another server may accept it: the connection is made anew, perhaps to that one.
       if ["READONLY", "LOADING", "MASTERDOWN", "CLUSTERDOWN", "MOVED"].contains(where: { text.hasPrefix($0) }) {
         events.append(.failed(text))
       } else {

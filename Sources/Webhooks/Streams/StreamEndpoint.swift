@@ -17,7 +17,7 @@ public struct StreamCredentials: Sendable, Equatable {
 
 /// The settings of one stream: where to, what of, and with which credentials.
 public struct StreamEndpoint: Sendable {
-  /// Its name in metrics, logs and files, like a webhook's (`WebhookEndpoint.isName`), and different from all of these.
+  /// Its name in metrics, logs and files (`WebhookEndpoint.isName`), which no webhook and no other stream has.
   public let name: String
   public let url: StreamURL
   public let filter: EventFilter

@@ -14,7 +14,7 @@ import HubMessages
 struct StreamQueue {
   /// How events are sent.
   enum Mode: Sendable, Equatable {
-    /// One by one, up to `maximumUnderWay` unanswered.
+    /// Each event is sent on its own, with up to `maximumUnderWay` unanswered.
     case single
     /// All waiting events together, as soon as the batch before is answered; a batch that is not full waits so many
     /// nanoseconds for more.
@@ -43,7 +43,7 @@ struct StreamQueue {
 
   private struct FirstRefusal {
     let time: Timestamp
-    /// The uptime, where that was since the stream was opened (ns).
+    /// Its uptime (ns); nil if it was before the stream was opened.
     let uptime: Int64?
   }
 
@@ -58,7 +58,7 @@ struct StreamQueue {
   private let mode: Mode
   private let giveUpAfterSeconds: Double
   private var window: [Entry] = []
-  /// Channels whose events before a position are done, though the cursor is not there.
+  /// The channels that are ahead of the cursor, each with the position before which all its events are done.
   private var passed: [Channel: JournalPosition] = [:]
   private var unread: [Channel: Stored] = [:]
   private var bytes = 0
@@ -94,7 +94,7 @@ struct StreamQueue {
       cursor: cursor, lanes: lanes.values.sorted { $0.position < $1.position }, isEnabled: isEnabled)
   }
 
-  /// Of each channel its first unfinished event, where that was refused, with the number of those that were first
+  /// The channels whose first unfinished event was refused: its position, and how many events of the channel were first
   /// refused together with it.
   private var refusedLanes: [Channel: DeliveryProgress.Lane] {
     var lanes: [Channel: DeliveryProgress.Lane] = [:]
@@ -150,7 +150,7 @@ struct StreamQueue {
     guard let stored = unread[message.channel] else { return nil }
     let first = stored.first ?? message.position
     guard message.position >= first else { return nil }
-    // Behind the first: other settings leave that one out.
+    // An event behind the first: with changed settings the stream does not have that one any more.
     let isKnown = message.position == first
     unread[message.channel] =
       isKnown && stored.count > 1
@@ -198,7 +198,7 @@ struct StreamQueue {
     due.append(window[index].message)
   }
 
-  /// When `takeDue` may have something that it has not now (uptime, ns), without further answers.
+  /// When `takeDue` may have more to give, if no answer comes before (uptime, ns).
   var nextTime: Int64 {
     guard isEnabled, let first = window.first else { return .max }
     return switch mode {
@@ -216,7 +216,7 @@ struct StreamQueue {
     close()
   }
 
-  /// An event waits that the server refused, and all others with it.
+  /// Whether an event that the server refused waits to be sent again; all others wait for it.
   var hasRefused: Bool { window.contains(where: \.isRefused) }
 
   /// The server refuses these. Gives those that are given up. `unit` is random: uniform, 0 ≤ unit < 1.
@@ -246,7 +246,7 @@ struct StreamQueue {
     return dead
   }
 
-  /// This one can never be stored.
+  /// Gives up an event that the server can never store; nil if it is not under way.
   mutating func giveUp(_ position: JournalPosition) -> StreamMessage? {
     guard let index = index(of: position) else { return nil }
     let message = window[index].message

@@ -21,7 +21,7 @@ final class StreamSet {
   private var lookups: UInt64 = 0
   private var durable: UInt64?
   private var nextPositions = Int64.min
-  /// When work is due that nothing else wakes for (uptime, ns).
+  /// When `takeTurn` is to be called again at the latest (uptime, ns).
   private(set) var nextTime = Int64.max
 
   /// Distinguishes its look-ups from those of webhooks.
@@ -46,7 +46,7 @@ final class StreamSet {
 
   static let retryHint = "it is tried again each minute, and on SIGHUP"
 
-  /// Stops the streams, for others that `open` opens.
+  /// Stores and stops all streams; `open` then opens those of the new settings.
   func replace(by endpoints: [StreamEndpoint]) {
     synchronize()
     for stream in streams { halt(stream) }

@@ -29,7 +29,7 @@ protocol StreamSink: AnyObject {
   /// It is connected only when there is something to send.
   var isConnectedOnDemand: Bool { get }
   var isReady: Bool { get }
-  /// Positions were sent that it answers, and has not, or the rest of an answer has not come.
+  /// The server owes an answer to positions, or the rest of an answer.
   var owesAnswer: Bool { get }
 
   /// A connection was begun.
@@ -37,7 +37,7 @@ protocol StreamSink: AnyObject {
   /// TLS is established.
   func secured()
   func received(_ bytes: UnsafeRawBufferPointer, _ now: Moment)
-  /// The connection has ended, with unanswered events. True where that is no fault.
+  /// The connection has ended, and answers no more events. True if that is no fault, as of an idle connection.
   func closed(_ reason: String) -> Bool
   /// - Precondition: it is ready.
   func send(_ messages: [StreamMessage], _ now: Moment)
