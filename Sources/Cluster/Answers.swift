@@ -2,7 +2,7 @@
 import HubMessages
 
 extension Reply {
-  /// Why fixes of a batch could not be read, which its driver's hub is not told.
+  /// Restores why fixes of a batch could not be read, since the reasons are not sent to the driver's hub.
   mutating func explain(_ batch: LocationBatch) {
     guard case .ack(var ack) = self, let rejected = ack.batch?.rejected else { return }
     for (number, rejection) in rejected.enumerated() where batch.fixes.indices.contains(rejection.index) {

@@ -25,9 +25,9 @@ struct Asking {
   }
 
   private(set) var pending = PendingQuestions<Pending>()
-  /// Asked before the other hubs are known.
+  /// Questions that wait until the other hubs are known.
   private var starting: [FleetQuestion] = []
-  /// Of lists, which are waited for longer.
+  /// The deadlines of lists, which wait longer for answers.
   private var listDeadlines = TimedQueue<UInt64>()
   let context: ClusterContext
 
@@ -67,8 +67,8 @@ extension Asking.Pending {
   /// Some hub may know more.
   var lacksAnswers: Bool { isIncomplete || asksOwner || !waitsFor.isEmpty }
 
-  /// The key of a trip that no hub knows: its hub may be gone, and no member any more. Nil where the asker may not know
-  /// of it.
+  /// The ledger's key of a trip that no asked hub knows: its hub may have left the cluster. Nil for other questions,
+  /// and where the asker has no right to the trip.
   fileprivate var ownerKey: String? {
     guard case .query(.trip(let id)) = question.request, found.refusal?.code == .unknownTrip, found.trip == nil,
       !lacksAnswers
@@ -145,7 +145,7 @@ extension Found {
       }
       if report.isNewer(than: drivers.drivers[index]) { drivers.drivers[index] = report }
     }
-    // Not past what a number holds, whatever hubs say.
+    // Bounded, so that the sum cannot overflow, whatever hubs answer.
     drivers.more += min(list.more, Int(UInt32.max))
     let excess = drivers.drivers.count - search.limit(for: audience)
     guard excess > 0 else { return }
@@ -275,10 +275,10 @@ extension Asking {
     if let done = pending.finish(token) { finish(done) }
   }
 
-  /// Which hub has a trip that none of those that were asked knows.
+  /// Handles the ledger's answer about a trip that no asked hub knows.
   mutating func handle(owner answer: LedgerAnswer, of token: UInt64) {
     guard pending[token]?.asksOwner == true else { return }
-    // A member has answered itself, or does so to the next question.
+    // An owner that is a member has answered itself, or will answer the next question.
     if case .owner(let owner) = answer {
       pending[token]?.asksOwner = owner.map { $0 != context.identity.name && context.member($0) == nil } ?? false
     }

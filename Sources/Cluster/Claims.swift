@@ -21,7 +21,7 @@ struct Claims {
   /// How far the claim of an entry is: see the head of this file.
   enum Phase {
     case unclaimed, claimed, released
-    /// `isClaimed`: this hub's claim from before stands until the new one is carried out.
+    /// `isClaimed`: this hub's earlier claim is in force until the new one is carried out.
     case toSeize(isClaimed: Bool)
     /// By the number of the attempt the ledger carries it out once, however often it is asked.
     case seizing(attempt: UInt64)
@@ -31,11 +31,11 @@ struct Claims {
     var phase: Phase
     /// The ledger is asked about it.
     var isAsked = false
-    /// An answer to a claim was lost: whose it was before, and who waits for it, may never be known.
+    /// An answer to a claim was lost: it may have been the only one to name the owner before and the hubs that wait.
     var hasLostAnswer = false
-    /// Of a driver's newest session, as the ledger counts; 0 for trips.
+    /// The ledger's number of the driver's newest seizure; 0 for trips.
     var generation: UInt64 = 0
-    /// The newest claim of another hub.
+    /// The generation of the newest claim of another hub that this hub was notified of.
     var replacedBy: UInt64 = 0
     /// How often the driver has come here.
     var arrival: UInt16
@@ -59,7 +59,7 @@ struct Claims {
     var isReleased: Bool { if case .released = phase { true } else { false } }
   }
 
-  /// All of it, and how much is to be claimed for the first time or to be released.
+  /// All owned channels, and how many are to be claimed for the first time or to be released.
   struct OwnedTable {
     private(set) var all: [Channel: Owned] = [:]
     private(set) var unclaimedCount = 0
@@ -94,11 +94,11 @@ struct Claims {
   private var checksAt = Int64.min
   private var lastNumber: UInt64 = 0
   private var lastAttempt: UInt64 = 0
-  /// A hub may have claimed a driver of this one without its noticing.
+  /// Another hub may have claimed a driver of this one unnoticed: the ledger is to be asked about all.
   var checksHomes = false
   /// A driver has come here from wherever it was, since this hub started.
   private(set) var hasSeized = false
-  /// When that was last checked, and everything claimed again (uptime, ns).
+  /// When drivers were last rechecked for that, and when everything was last claimed again (uptime, ns).
   private var homesCheckedAt = Int64.min / 2
   private var claimedAllAt: Int64
   let context: ClusterContext
@@ -153,7 +153,7 @@ struct Claims {
     guard owned[channel]?.isQueued == false else { return }
     owned[channel]?.isQueued = true
     queue.append(channel)
-    // Of what was removed meanwhile.
+    // Drops entries of channels that were removed meanwhile.
     if queue.count > 2 * owned.count + 1024 { queue = inOrder { $1.isQueued } }
   }
 
@@ -176,7 +176,7 @@ struct Claims {
     enqueue(channel)
   }
 
-  /// The channel is another hub's, or nobody's.
+  /// Forgets a channel: it is another hub's, or nobody's.
   private mutating func remove(_ channel: Channel) { owned[channel] = nil }
 
   /// Makes due claims and releases.
@@ -198,7 +198,7 @@ struct Claims {
     }
   }
 
-  /// The number of a claim that seizes a driver: of all of this hub its own.
+  /// A number for a claim that seizes a driver, unique among those of this hub.
   private mutating func nextAttempt() -> UInt64 {
     lastAttempt &+= 1
     return context.incarnation << 24 | lastAttempt & 0xFF_FFFF
@@ -247,7 +247,7 @@ struct Claims {
       }
     case .held where known.isReleased: remove(channel)
     case .held(let owner, let generation):
-      // Nobody notified a third hub of what this one seized meanwhile.
+      // If an answer was lost, this hub may have seized the driver from a third one, which nobody has notified.
       notifyReplaced(channel, generation, nil, notifiesAll: known.hasLostAnswer)
       handleHeld(channel, by: owner, known)
     case .unknown, .refused:
@@ -257,13 +257,13 @@ struct Claims {
     }
   }
 
-  /// Another hub says that it has it: the ledger is asked whose it is. While a claim is to be made, its answer decides.
+  /// Another hub says that it has a channel of this one: the ledger is asked whose it is, unless a claim is due anyway.
   mutating func check(_ channel: Channel) {
     guard let known = owned[channel], case .claimed = known.phase else { return }
     if known.isAsked { putOff(channel) } else { enqueue(channel) }
   }
 
-  /// The ledger has forgotten it, or has not answered.
+  /// The ledger has released the channel, or has not answered.
   mutating func handle(release answer: LedgerAnswer, of channel: Channel) {
     owned[channel]?.isAsked = false
     guard owned[channel]?.isReleased == true else { return enqueue(channel) }  // it is here again
@@ -273,8 +273,8 @@ struct Claims {
     }
   }
 
-  /// The hubs to notify that it is here: those that wait for it; and all, where its owner before cannot say so, or an
-  /// answer that named the waiting hubs may have been lost.
+  /// The hubs to notify that a channel is here: those that wait for it; or all, where its owner before cannot notify
+  /// its followers, or an answer that named the waiting hubs may have been lost.
   private func hubs(_ waiting: [String], _ before: String?, notifiesAll: Bool) -> [Int] {
     var notifiesAll = notifiesAll
     if !notifiesAll, let before, before != context.identity.name {
@@ -334,7 +334,7 @@ struct Claims {
     let id = try reader.identifier()
     let channel = Channel.driver(id)
     guard let known = owned[channel] else {
-      // It was this hub's for the ledger, and for those who asked for it here.
+      // For the ledger, and for sessions here, it was still this hub's.
       concede(channel)
       for name in [channel, .raw(id)] { context.inputs.append(.cluster(.begunElsewhere(name))) }
       return

@@ -19,7 +19,7 @@ final class ClusterContext {
     case incarnation, renewal, members
     case claim(Channel)
     case release(Channel)
-    /// To forget that something is this hub's which is not here.
+    /// For the ledger to forget that this hub has something that is not here.
     case disclaim(Channel)
     case locate(Channel)
     /// Whether somebody has what sessions wait for.
@@ -44,16 +44,16 @@ final class ClusterContext {
   var incarnation: UInt64 = 0
   private(set) var peers: [Peer] = []
   private var peerIndices: [String: Int] = [:]
-  /// Of hubs that are forgotten.
+  /// Indices in `peers` of forgotten hubs, to be used again.
   private var freed: [Int] = []
   /// What is kept of them, the oldest first: a process that comes back is the one that was known.
   private var forgotten: [(name: String, progress: PeerProgress)] = []
-  /// For the hub, and for the ledger.
+  /// Inputs for the hub; `questions` are for the ledger.
   var inputs = HubInputs()
-  /// Of the frame that is being read, for the hub.
+  /// Positions of the frame that is being read, which the hub gets together.
   private var positions: [PublishedPosition] = []
   var questions: [(question: LedgerQuestion, purpose: Purpose)] = []
-  /// For the bus: nodes that peers do not hear.
+  /// Nodes of the bus that peers do not hear, as the bus is to know.
   var unheard: [(peer: Int, nodes: UInt64)] = []
   var isLedgerUp = false
   /// When a hub that has not reached the ledger continues alone (uptime, ns): not at once after its start.
@@ -149,13 +149,13 @@ final class ClusterContext {
     return max(limits.gatherTime, Int64(followers) * limits.peerGatherTime)
   }
 
-  /// Whether those are all hubs that there are.
+  /// Whether the `audible` hubs are all members of the cluster.
   var hearsAll: Bool { phase == .member && knowsMembers && !peers.contains { $0.isMember && $0.isSilent } }
 
   // MARK: Questions of peers to the hub
 
   /// For the hub, a peer that asks is a session; nil where it asks too much at once. `request`: nil for a question
-  /// about drivers or a trip; `token`: 0 for what is asked for anew.
+  /// about drivers or a trip; `token`: 0 where no session of the peer waits for the answer.
   func session(for peer: Int, _ token: UInt64, _ request: Subscribe? = nil) -> SessionRef? {
     guard peer != Ask.ownHub else {
       return asks.insert(Ask(peer: peer, incarnation: 0, token: token), outlet: outlet)
@@ -215,7 +215,7 @@ final class ClusterContext {
     inputs.append(.cluster(.refused(input, refusal)))
   }
 
-  /// Asks a peer for a channel whose sessions nobody names.
+  /// Asks a peer for a channel on behalf of this hub, not of one session.
   func resume(_ request: Subscribe, at index: Int) {
     peers[index].append(.resume) { $0.append(request, ClusterOutput.unsolicited, at: time) }
   }
@@ -257,7 +257,7 @@ enum TripCounter: Equatable {
   case peer(Int)
 }
 
-/// Is repeated to a peer that has missed something.
+/// The end of a right to a channel, which is repeated to a peer that has missed something.
 struct EndedRight {
   var peer: Int
   var until: Int64
@@ -267,9 +267,9 @@ struct EndedRight {
 
 /// A question that a peer has put to this hub, or this hub to itself.
 struct Ask {
-  /// Stands for the hub itself among those who are asked, and who ask.
+  /// Instead of a peer's index: this hub itself, as asker or as asked.
   static let ownHub = -1
-  /// Stands for the ledger among those who are asked.
+  /// Instead of a peer's index: the ledger, as asked.
   static let ledger = -2
 
   var peer: Int

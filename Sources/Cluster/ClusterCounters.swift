@@ -10,7 +10,7 @@ public struct ClusterCounters: Sendable, Equatable {
   public var bytesIn: UInt64 = 0
   /// Frames of other hubs that did not come.
   public var framesMissed: UInt64 = 0
-  /// Frames that were refused, or of which a record was, each once, by the number of their `ClusterFrameError.Kind`.
+  /// Frames refused, wholly or a record of them, each once, by the raw value of their `ClusterFrameError.Kind`.
   public var framesRefusedByKind = [UInt64](repeating: 0, count: ClusterFrameError.Kind.allCases.count)
   /// Positions and ETAs that went to other hubs, and those that a newer one had made worthless.
   public var statesOut: UInt64 = 0
@@ -37,7 +37,7 @@ public struct ClusterCounters: Sendable, Equatable {
   public var ownerConflicts: UInt64 = 0
   /// Questions that the ledger has refused, as where it has no memory left.
   public var ledgerRefused: UInt64 = 0
-  // Present ones.
+  // Present values.
   public var peers = 0
   public var silentPeers = 0
   public var follows = 0
@@ -65,7 +65,7 @@ public struct ClusterCounters: Sendable, Equatable {
   /// Of the connections to the engine: commands without a reply, and bytes that it has not taken.
   public var engineCommands = 0
   public var engineBytes = 0
-  /// How long ago the member was heard that was not heard for longest, in ms.
+  /// Milliseconds since the member was heard that has been silent for longest.
   public var lag: Int64 = 0
   public var isBusUp = false
   public var isLedgerUp = false

@@ -96,10 +96,10 @@ public struct ClusterLimits: Sendable, Equatable {
   /// again.
   public var answerTime: Int64 = 1_000_000_000
   public var attempts = 3
-  /// For so long what follows the beginning of a trip, while the ledger cannot be asked, is for this hub (ns).
+  /// While the ledger cannot be asked: for so long (ns) this hub handles requests that follow a trip's beginning.
   var beginningTime: Int64 { answerTime / 10 }
-  /// The largest age of a request about a trip or driver when it comes, by the clock of the hub that gets it (ms): what
-  /// its sender waits. Past it `rate_limited`. Posted fixes may be of any age.
+  /// The largest age of a request about a trip or driver when it comes, by the clock of the hub that gets it (ms): as
+  /// long as its sender waits. Past it `rate_limited`. Posted fixes may be of any age.
   var requestAge: Int64 { Int64(attempts) * answerTime / 1_000_000 }
   /// The largest age of a question about refresh tokens when it comes, by this hub's clock (ms). Less than
   /// `answerTime`, so that no token is used up for an asker who was refused. Past it: ignored; the asker asks again.

@@ -47,8 +47,8 @@ public struct EngineConfiguration: Sendable {
   /// The credentials for the sentinels.
   public var sentinelRole: RedisRole { RedisRole(user: sentinelUser, password: sentinelPassword) }
 
-  /// Which setting is to be looked at where a node cannot be used; nil where that was not read from a file, or is not
-  /// known of a node that sentinels have named.
+  /// Where the setting is in a file (`FILE:LINE: name`) because of which a node cannot be used; nil if it came from no
+  /// file, and for a node that sentinels have named, if it is not known.
   public func origin(of node: String, isLedger: Bool, reason: String) -> String? {
     let isCredential = ["WRONGPASS", "NOAUTH", "NOPERM"].contains { reason.contains($0) }
     let isSentinel = reason.hasPrefix(LedgerAddress.noSentinel)
@@ -142,7 +142,7 @@ public final class ClusterLoop: EventLoopDelegate {
     ledgerEvents.removeAll(keepingCapacity: true)
     exchange(now)
     node.turn()
-    // Followers here stay until the last session has been closed and is gone.
+    // This hub does not leave, and keeps its followers, until the last session has been closed and is gone.
     if lifecycle.phase(at: now.uptime) == .draining, !lifecycle.hasLoops { leave() }
     node.flush(bus, ledger)
     links.flush()
@@ -163,7 +163,7 @@ public final class ClusterLoop: EventLoopDelegate {
   /// Runs the hub's turn for other loops that wait for it.
   public func turnEnded() { hub.assistOthers() }
 
-  /// Inputs for the hub, and what comes of them, until nothing is left or this turn has done enough.
+  /// Exchanges inputs and outputs with the hub until no input is left, four times at most.
   private func exchange(_ now: Moment) {
     for _ in 0..<4 {
       let isTaken = hub.exchange(&node.inputs, into: &outputs, now: now)

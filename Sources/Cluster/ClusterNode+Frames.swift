@@ -34,8 +34,8 @@ extension ClusterNode {
     guard context.phase == .member, head.to == context.identity.name, head.from != context.identity.name else {
       throw .name
     }
-    // For an earlier process, or from one: anybody who recorded it can send it again. For a later one: that one has
-    // this hub's name, or had it, and its peers hear nobody who is older.
+    // One for or from an earlier process may be a recorded frame that is sent again. One for a later process shows that
+    // this has, or had, this hub's name: peers ignore what is older.
     if head.toIncarnation > context.incarnation { supersede(by: head.toIncarnation) }
     guard head.toIncarnation == context.incarnation else { throw .incarnation }
     guard let index = context.peer(head.from) else { throw .peers }
@@ -48,7 +48,7 @@ extension ClusterNode {
     case .gap(let missed): noteGap(index, lane, missed)
     }
     (peer.heard, peer.clock) = (context.now.uptime, head.clock)
-    join(index)  // it may know this hub before this one has read of it
+    join(index)  // it may know this hub before this one has read of it in the ledger
     var unreadable: ClusterFrameError?
     var hasHole = false
     defer { context.handOverPositions() }
@@ -61,7 +61,7 @@ extension ClusterNode {
           unreadable = error
         }
       } catch {
-        // A later version's, which this one cannot miss.
+        // Of a kind from a later version: this version does not need it.
         if case .record = error {
           unreadable = error
           continue
@@ -75,7 +75,7 @@ extension ClusterNode {
     if let unreadable { throw unreadable }
   }
 
-  /// The ledger may have lost its memory.
+  /// Writes what this hub has, and waits for, to the ledger again: it may have lost its memory.
   mutating func writeBack() {
     claims.queueAll()
     following.beginLedger()
@@ -122,7 +122,7 @@ extension ClusterNode {
     case .resume: try interest.receive(resume: &reader, from: index)
     case .released: interest.unfollow(try reader.channel(), by: index)
     case .restart:
-      // What it sent before it had heard of this process is lost, and drivers may have come here and gone by then.
+      // What it sent before it had heard of this process is lost: it may have taken drivers that came here before.
       if peer.hasRestarted || !peer.hasEverRestarted && claims.hasSeized { claims.checksHomes = true }
       (peer.hasRestarted, peer.hasEverRestarted) = (true, true)
       following.checksWaiting = true
@@ -170,7 +170,7 @@ extension ClusterNode {
     }
   }
 
-  /// A peer has begun to own it.
+  /// A peer has become the owner of a channel's trip or driver.
   private mutating func receive(begun channel: Channel, from index: Int) {
     notify(.begunElsewhere(channel))
     following.receive(begun: channel, from: index)
@@ -202,11 +202,11 @@ extension ClusterNode {
       }
       message = try reader.message(&context.peers[index].reader)
     } catch {
-      return  // of a channel that is not followed any more: its last states may come behind that
+      return  // of a channel that is not followed any more: its last states may come after its release
     }
     guard case .publication(let publication)? = message else { return }
     switch publication.channel {
-    case .fleet: break  // it has positions alone
+    case .fleet: break  // it has positions only
     case .trips where context.tripCounter == .here: trips.receive(event: publication, from: context.peers[index])
     case .trip, .driver, .raw, .fence, .area, .nearby, .box, .counts, .countsBlock, .trips, .stats:
       following.receive(publication: publication, from: index)
@@ -297,7 +297,7 @@ extension ClusterNode {
     forwarding.reply(ask.peer, ask.token, .result(result), isNew: isNew)
   }
 
-  /// The ledger is to forget that something is this hub's, if it is.
+  /// Has the ledger forget that this hub owns a key, if it does.
   private func release(_ key: String, _ purpose: ClusterContext.Purpose = .nothing) {
     context.questions.append((.release(key: key, by: context.identity.name), purpose))
   }

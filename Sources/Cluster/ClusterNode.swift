@@ -62,7 +62,7 @@ public struct ClusterNode: ~Copyable {
   /// The last sent list of the bus nodes that this hub does not hear, and when (uptime, ns).
   private var saidUnheard: (nodes: UInt64, at: Int64) = (0, .min)
   private var gathering = StateGathering()
-  /// Whose output the bus is given first: another one each time that it had room for some and not for all.
+  /// The peer whose output the bus gets first: the next one after each flush in which it had room for some only.
   private var firstPeer = 0
 
   /// `openSessions` says how many sessions an id has open at this hub, in each role that has any.
@@ -249,7 +249,7 @@ public struct ClusterNode: ~Copyable {
       context.notices.append(.peerLeft(peer.name))
       hasLost = true
     }
-    // What it revoked last may have come here alone, and others cannot ask it any more.
+    // Its last revocations may have reached this hub alone, and the others cannot get them from it any more.
     if hasLost { for (index, peer) in context.peers.enumerated() where peer.isMember { revoking.announce(to: index) } }
     guard isFirst else { return }
     following.membersAreKnown()

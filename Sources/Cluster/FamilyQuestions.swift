@@ -122,7 +122,7 @@ extension FamilyQuestions {
     }
   }
 
-  /// Claims for this hub that it makes the tokens of a key.
+  /// Claims for this hub the right to make the tokens of a key.
   private func claim(_ question: CredentialQuestion, _ token: UInt64) {
     guard case .begin(let family, _) = question else { return }
     context.questions.append(

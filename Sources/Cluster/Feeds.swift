@@ -25,7 +25,7 @@ struct Feeds {
   fileprivate(set) var subscribing: [SubscribeInput] = []
   fileprivate var waitsFor: Set<Int> = []
   fileprivate var until = Int64.max
-  /// In parts.
+  /// Other hubs' seconds of the last ten minutes, in the parts that came.
   fileprivate var histories: [[HubFigures]] = []
   /// The newest position of each driver, for peers that follow this hub's fleet: it waits for the second's end.
   fileprivate var positions: [UInt64: PublishedPosition] = [:]
@@ -157,7 +157,7 @@ extension Feeds {
   /// A peer begins to send its fleet.
   mutating func beginFleet(of index: Int) {
     switch context.peers[index].fleet {
-    case .none: releaseFleet(of: index)  // it was asked before that was taken back
+    case .none: releaseFleet(of: index)  // a late answer: the fleet is not wanted any more
     case .asked: context.peers[index].fleet = .streaming
     case .streaming: break
     }
@@ -183,9 +183,9 @@ extension Feeds {
     }
   }
 
-  /// The second is over: its positions wait for each follower. Behind those that it was not given yet, which become the
-  /// newest ones, come drivers that were not among the last, and then those in the order in which it was given them. So
-  /// each driver's turn comes. O(drivers), and as much for each follower that was not given all.
+  /// The second is over: its positions wait for each follower. First come drivers that it has not been given yet, with
+  /// their newest positions, then those that were not in its last queue, then the others in the order in which it was
+  /// given them. So each driver's turn comes. O(drivers), and as much for each follower that was not given all.
   private mutating func queueFleet(_ interest: borrowing Interest) {
     defer { positions.removeAll(keepingCapacity: true) }
     guard let fleet = interest.fleet, !positions.isEmpty else { return }

@@ -1,6 +1,6 @@
 // The figures of several hubs as one: what is counted is added, by its reason or role where it has one, and `hubs`
 // says how many they are of. Quantiles cannot be added: they are worked out anew from how many deliveries took how
-// long, which is known to 1 %. How late a journal is, is that of the latest.
+// long, which is known to 1 %. `journalLag` is that of the hub whose journal is latest.
 import HubBytes
 import HubMessages
 

@@ -4,8 +4,8 @@ import HubCore
 import HubMessages
 
 extension Following {
-  /// What an owner has answered: a session that wants the channel; whether a holder's share still holds; this hub,
-  /// which follows the channel and asks without a token; or what was asked twice, once more.
+  /// What an owner has answered: a session that wants the channel; whether a share is still valid; this hub, which
+  /// follows the channel and asks without a token; or, once more, a question that was sent twice.
   private enum Question { case session, share, resumption, answered }
 
   private func question(of token: UInt64) -> Question {
@@ -21,7 +21,7 @@ extension Following {
     guard let follow = follows[channel], follow.peer == index else { return context.release(channel, at: index) }
     switch question(of: token) {
     case .session: admitSession(found, follow, index)
-    case .share:  // it still holds
+    case .share:  // it is still valid
       _ = takePending(token)
       dropUnused(channel)
     case .resumption: continueChannel(found, follow, index)
@@ -83,7 +83,7 @@ extension Following {
     }
     switch question(of: token) {
     case .session: refuse(token, error)
-    case .share: if error.code == .forbidden { endShare(token) }  // else that is asked once more
+    case .share: if error.code == .forbidden { endShare(token) }  // else the question is repeated
     // A hub may follow any channel except that of an ended trip.
     case .resumption where error.code == .forbidden: context.inputs.append(.cluster(.ended(channel, .tripEnded)))
     case .resumption: waitForOwner(channel, nil)
@@ -91,7 +91,7 @@ extension Following {
     }
   }
 
-  /// A holder's share does not hold any more.
+  /// A share of the trip is not valid any more.
   private mutating func endShare(_ token: UInt64) {
     guard let input = takePending(token) else { return }
     context.inputs.append(.cluster(.shareEnded(input.request.channel, of: input.actor.id)))
@@ -147,7 +147,7 @@ extension Following {
     if position.location.after > since { hold(Publication(position), slot) } else { context.relay(position) }
   }
 
-  /// Where a channel of this peer is, and its newest event; nil where its publications are not awaited.
+  /// The record of a channel that is live at this peer, and its newest event; nil where no publications are expected.
   private func live(_ channel: Channel, from index: Int) -> (slot: Dictionary<Channel, Follow>.Index, since: UInt64)? {
     guard let slot = follows.index(forKey: channel), case .live(index) = follows.values[slot].state,
       let since = follows.values[slot].point?.since
@@ -203,8 +203,8 @@ struct OwnerAnswer {
     if hasUnknown { forgetMissed() }
   }
 
-  /// A later version's event is among those that were missed: sessions here are told of a gap and get the present state
-  /// instead.
+  /// A later version's event is among those that were missed: sessions here are notified of a gap and get the present
+  /// state instead.
   private mutating func forgetMissed() {
     answer.recovered = false
     for publication in missed {
@@ -219,7 +219,7 @@ struct OwnerAnswer {
 }
 
 extension Publication {
-  /// Of a state: the newest event before it.
+  /// The number of the newest event before a state; nil for what does not state it.
   fileprivate var after: UInt64? {
     switch body {
     case .driverLocation(let location): location.after

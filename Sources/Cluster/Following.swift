@@ -41,7 +41,7 @@ struct Following {
     var isDenied = false
     /// Sessions' questions on the way.
     var questions: Set<UInt64> = []
-    /// Owners' answers to sessions that the hub has not handled, and does not count as its followers.
+    /// Owners' answers to sessions that the hub has not handled: it does not count these as followers yet.
     var unhandled = 0
     /// The hub follows it, for its sessions or for itself.
     var isFollowed = false
@@ -101,14 +101,14 @@ struct Following {
     retries.append(channel, at: time)
   }
 
-  /// Before an owner is looked for: the last one may never say that it does not have the channel any more.
+  /// Ignores what the last owner still publishes, before the owner is looked for: it may never say that it lost it.
   private func leaveOwner(of channel: Channel) {
     if let index = follows[channel]?.peer { context.peers[index].forget(channel, at: context.time) }
   }
 
   private mutating func nextRetry(now: Int64) -> Channel? {
     while let channel = retries.next(now: now) {
-      // One that was followed before, and is followed again, has a time of its own.
+      // A channel that was dropped, and is followed again, has a time of its own.
       guard let time = follows[channel]?.retriesAt, time <= now else { continue }
       follows[channel]?.retriesAt = nil
       return channel
@@ -161,12 +161,12 @@ extension Following {
     dropUnused(channel)
   }
 
-  /// Sessions are subscribed here to what nobody has. The ledger notes that, and says whether somebody has it by then.
+  /// Sessions are subscribed here to a channel that no hub has: the ledger notes that, or names an owner by then.
   mutating func wait(_ channel: Channel) {
     if channel != .trips, waiting.insert(channel).inserted { checked.append(channel) }
   }
 
-  /// The ledger has forgotten that a trip or driver was here: it notes who waits for it.
+  /// The ledger has released this hub's trip or driver: it is asked again, to note that sessions here wait for it.
   mutating func check(_ channel: Channel) {
     var names = [channel]
     if case .driver(let id) = channel { names.append(.raw(id)) }
@@ -229,7 +229,7 @@ extension Following {
     switch answer {
     case .owner(let name?) where name != context.identity.name:
       follows[channel]?.isDenied = false
-      // That may not have been known while the ledger could not be asked; and the owner may not be there.
+      // The hub may not know this yet, if the ledger could not be asked; it has to know even if the owner is not there.
       if waiting.remove(channel) != nil || follow.isFollowed {
         context.inputs.append(.cluster(.begunElsewhere(channel)))
       }
@@ -283,7 +283,7 @@ extension Following {
   mutating func ask(_ index: Int, _ token: UInt64) {
     guard var input = pending[token] else { return }
     guard context.peers[index].isMember else { return refuse(token, .unreachable) }
-    // Others may want positions where this one does not.
+    // Other sessions of this hub may want positions, even if this one does not.
     input.request.isEventsOnly = false
     context.peers[index].append(.subscribe) { $0.append(input, token: token, at: context.time) }
   }
@@ -320,7 +320,7 @@ extension Following {
     dropUnused(input.request.channel)
   }
 
-  /// Whether it asks for a share whose holder sees the trip: until that is answered, as long as its owner's disk takes.
+  /// Whether it checks the share of a holder who sees the trip: it is repeated until the owner's disk lets it answer.
   private func isOfHolder(_ input: SubscribeInput) -> Bool {
     guard input.session == .nobody, let follow = follows[input.request.channel] else { return false }
     return follow.isFollowed && follow.holders[input.actor.id] != nil

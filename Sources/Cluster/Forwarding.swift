@@ -37,7 +37,7 @@ struct Forwarding {
     var request: TripRequest
     /// Where it was sent; nil while the ledger is asked.
     var peer: Int?
-    /// When it was its turn (uptime, ns).
+    /// When it became the first in its queue (uptime, ns).
     var began: Int64?
   }
 
@@ -47,9 +47,9 @@ struct Forwarding {
     case send(to: Int)
     /// All requests for its trip or driver are handled here.
     case handleAllHere(seizesDriver: Bool = false)
-    /// As far as they can be without the ledger.
+    /// All of them are handled here, as far as they can be without the ledger.
     case handleAllAlone
-    /// It alone is: it may begin the trip, which is claimed before the next request goes.
+    /// Only the first one is handled here: it may begin the trip, which is claimed before the next one goes.
     case handleFirstHere
     case refuse
     /// The ledger is asked again in time, or once the other hubs are known.
@@ -153,7 +153,7 @@ extension Forwarding {
 
   private func handleHere(_ request: TripRequest) { context.inputs.append(.cluster(.tripRequestHere(request))) }
 
-  /// Without the ledger. What follows a beginning may come before the hub has begun.
+  /// Handles a request without the ledger. One that follows a beginning may come before the hub has begun the trip.
   private mutating func handleAlone(_ request: TripRequest) {
     let (now, limits) = (context.now.uptime, context.limits)
     if request.beginning != nil { beginnings.insert(request.receiver, at: now, limits) }
@@ -310,7 +310,7 @@ extension Forwarding {
     context.inputs.append(HubInput(request))
   }
 
-  /// Whether its sender has been refused since: nobody expects it any more. Fixes count as of their own times.
+  /// Whether it comes so late that its sender has been refused. Fixes are never late: they count as of their own times.
   private func isLate(_ request: TripRequest, began clock: UInt64) -> Bool {
     if case .batch = request { return false }
     return clock > 0 && context.time.milliseconds - Int64(clamping: clock) > context.limits.requestAge

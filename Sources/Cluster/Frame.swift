@@ -4,8 +4,8 @@
 //     sender's name (length 1) · receiver's name (length 1) · records · MAC 16
 //     record: kind 1 · length (varint) · that many bytes
 //
-// Numbers are little-endian. A frame's number counts those of one sender, receiver and lane from 1, so that the
-// receiver notices what is missing, and what it has seen before. The MAC is over everything before it.
+// Sizes are in bytes, numbers little-endian. A frame's number counts those of one sender, receiver and lane from 1, so
+// that the receiver notices what is missing, and what it has seen before. The MAC is over everything before it.
 import HubBackplane
 import HubBytes
 
@@ -116,7 +116,7 @@ enum ClusterRecordKind: UInt8, CaseIterable {
   /// Nodes of the bus that the sender does not hear.
   case unheard = 33
 
-  /// The kinds of records with what one client asks, or is answered. Who asked does so again, or is answered without.
+  /// Records of one client's question or its answer. If one is lost, it is asked again, or answered without this hub.
   static let ofClients: Set<ClusterRecordKind> = [
     .subscribe, .tripRequest, .replied, .answered, .question, .found, .list, .listed, .familyQuestion, .families,
   ]

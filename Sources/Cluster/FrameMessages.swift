@@ -216,7 +216,7 @@ extension ClusterFrameReader {
     return id
   }
 
-  /// The owner's next message, if it is a position; else it is the next still.
+  /// The owner's next message, if it is a position; else nil, and the message is still to be read.
   mutating func position(_ reader: inout BinaryServerReader) throws(ClusterFrameError) -> PublishedPosition? {
     var ahead = self
     let bytes = try ahead.run()

@@ -169,7 +169,7 @@ struct Interest {
     }
   }
 
-  /// Somebody's right to a channel has ended: of one who had a share, or of drivers other than the trip's.
+  /// A right to a channel has ended: that of a share's holder, or that of drivers other than the trip's.
   func endRight(_ handle: ChannelHandle, _ channel: Channel, _ kind: ClusterRecordKind, _ id: Identifier) {
     for follower in followers(handle) {
       context.notifyEnded(follower.peer, kind) { bytes in

@@ -48,7 +48,7 @@ struct FleetPage {
   }
 
   private var entries: [Entry] = []
-  /// Entries behind it, of hubs that have more, are not known.
+  /// The last entry up to which the entries of all hubs are known; nil where all are.
   private var bound: Entry?
 
   mutating func merge(_ page: HubPage) {

@@ -18,9 +18,8 @@ struct Binding: Equatable {
   var handle: ChannelHandle
 }
 
-/// How far this hub and a process of another one are with each other. It is kept where the hub is forgotten: that
-/// process may live, and goes on where it was. Its frames of before must not be taken twice, and those to it must not
-/// have numbers again that it has had.
+/// The state of the exchange with a process of another hub, kept when the hub is forgotten: the process may still live
+/// and continue. Its earlier frames must not be taken twice, and frames to it must not repeat numbers.
 struct PeerProgress {
   fileprivate let incarnation: UInt64
   fileprivate let seen: [UInt64]
@@ -46,7 +45,7 @@ final class Peer {
   var clock: Int64 = 0
   /// Its proof of the key that signs its tokens; nil before.
   var tokenKey: [UInt8]?
-  /// Its file names other ledgers, which was said.
+  /// Its file names other ledgers, and a notice says so.
   var hasOtherLedgers = false
   /// When all channels were asked for anew, and whether they are to be again.
   var restarted = Int64.min / 2
@@ -98,12 +97,11 @@ final class Peer {
   /// The kind that begins the next frame of states.
   private var firstKind = StateKind.positions
   private var departures: [[UInt8]] = []
-  /// Positions of this hub's fleet, which it follows, in the order in which it is given them; and how many it has been
-  /// given.
+  /// Positions of this hub's fleet, which it follows, in the order of sending; and how many it has been given.
   var fleetQueue: [FleetPosition] = []
   var fleetGiven = 0
 
-  /// `known`: how far it was when it was forgotten.
+  /// `known`: the state of the exchange when it was forgotten.
   init(name: String, _ limits: ClusterLimits, now: Int64, _ known: PeerProgress? = nil) {
     self.name = name
     self.limits = limits
@@ -277,7 +275,7 @@ final class Peer {
     numbers[Int(Lane.state.rawValue)] += 1
   }
 
-  /// States are not gathered any longer.
+  /// Whether so many states wait that they are not gathered any longer.
   var isHalfFull: Bool { stateCount > limits.waitingStates / 2 || areaBytes > limits.waitingAreaBytes / 2 }
 
   /// Drops output at the limits, which the peer notices by the numbers. Gives how often.

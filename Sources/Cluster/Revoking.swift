@@ -14,7 +14,7 @@ struct Revoking {
   /// Peers that get them now, and those that get them next.
   var receivers: Set<Int> = []
   var waiting: Set<Int> = []
-  /// The hub was asked for a page, from here on.
+  /// The hub was asked for the page from `next` on.
   var isAsked = false
   /// When it may be asked again, where it has refused (uptime, ns).
   private var asksAt = Int64.min

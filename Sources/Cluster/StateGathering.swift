@@ -8,7 +8,7 @@
 
 /// The times of a hub's frames of states, to all peers together.
 struct StateGathering {
-  /// When they were sent last, and that they came in a stream.
+  /// When states were sent last, and whether they come in a stream.
   private var sent = Int64.min / 2
   private var isStream = false
   // For the flush that is under way.
@@ -20,7 +20,7 @@ struct StateGathering {
   private(set) var isDue = true
   /// When those that wait are due; `Int64.max` where none do.
   private(set) var due = Int64.max
-  /// Until when further ones may gather before anybody looks at them.
+  /// Until when further states may gather before the thread looks at them.
   private(set) var until = Int64.min
 
   mutating func begin(_ gatherTime: Int64, now: Int64) {

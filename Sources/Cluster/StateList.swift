@@ -1,5 +1,5 @@
-// States on their way to a peer, in the order in which their keys came first: a newer one stands where an older
-// one of its key stood. Positions, which are trivial, have a list of their own, and so are copied as bytes.
+// States on their way to a peer, in the order in which their keys came first: a newer one takes the place of an older
+// one of its key. Positions are trivial values, copied as bytes, and so have a list of their own.
 
 /// A list of states with one kind of body.
 struct StateList<Body> {

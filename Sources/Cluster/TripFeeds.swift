@@ -16,7 +16,7 @@ import HubCore
 import HubMessages
 
 struct TripFeeds {
-  /// The channel has been asked for, so it exists.
+  /// The hub has begun the channel and counts in it, since a session has asked for it.
   fileprivate var isBegun = false
   let context: ClusterContext
 
@@ -101,12 +101,12 @@ extension TripFeeds {
     case (false, false):
       context.release(.trips, at: index)
       return .unwanted
-    case (true, true):  // it has not learnt yet that this hub does, or the other way round
+    case (true, true):  // both count: one of them has not learnt yet that the other does
       context.release(.trips, at: index)
     case (true, false):
       let isSame = peer.trips.point?.epoch == answer.epoch
       for event in found.missed where isSame { relay(event, from: peer) }
-      // Asked twice and answered twice, the second one leads from the first.
+      // If it was asked and answered twice, the second answer continues from the first: nothing is missing.
       if peer.trips.point?.since != answer.sequence || !isSame { context.inputs.append(.cluster(.numberTrips(true))) }
       peer.trips.point = ResumePoint(since: answer.sequence, epoch: answer.epoch)
       peer.trips.isStreaming = true

@@ -18,7 +18,7 @@ import HubMessages
 
 /// The cells requested from others, and those that others request.
 struct Watching {
-  /// The cells that this hub watches, as reported; and those that are in no other of them, which are requested.
+  /// The cells that this hub watches; and of them those within no other one, which are requested from other hubs.
   private var watched: Set<GeohashCell> = []
   private(set) var asked: Set<GeohashCell> = []
   /// Cells that were requested or released since the last turn.
@@ -135,7 +135,7 @@ extension Watching {
     ask(index, cell, attempts: attempts + 1)
     if context.peers[index].isSilent { return }
     context.peers[index].append(.watch) { $0.append(cells: [cell]) }
-    // It has no room for the cell: what it sent before is invalid.
+    // After so many attempts it has no room for the cell: what it sent before is out of date.
     guard attempts == context.limits.attempts else { return }
     let nothing = AreaUpdate(cell: cell, tick: 0, isFull: true, drivers: [])
     context.inputs.append(.cluster(.area(nothing, from: UInt32(index), endsSnapshot: true)))

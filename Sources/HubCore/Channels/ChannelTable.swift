@@ -14,14 +14,14 @@ struct ChannelRecord {
   /// Its publications come from another hub. `isWanted`: the hub itself wants them, with or without subscribers.
   var isFollowed = false
   var isWanted = false
-  /// Whose numbers sessions have.
+  /// Which hub's event numbers the sessions here have.
   var numbering = Numbering.own
 
   enum Numbering: UInt8 {
     case own
-    /// This hub's, but another hub has the channel now: they may have missed events.
+    /// This hub's, though another hub owns the channel now: its sessions may have missed events.
     case outdated
-    /// The hub's that it comes from.
+    /// The owner's, from which it comes.
     case others
   }
 
@@ -57,7 +57,7 @@ private enum CompactChannel {
   case driver(CompactIdentifier)
   case fence(CompactIdentifier)
   case area(GeohashCell)
-  /// The whole fleet; also what stands in a free slot.
+  /// The whole fleet; also the placeholder in a free slot.
   case fleet
   indirect case other(Channel)
 
@@ -228,7 +228,7 @@ struct ChannelTable: ~Copyable {
 
   // MARK: Events
 
-  /// The newest event that is stored, where everything up to a journal's number is.
+  /// The number of the newest stored event, if everything up to the journal's number `ticket` is stored.
   @inline(__always) func sequence(_ index: Int, storedThrough ticket: UInt64) -> UInt64 {
     slab[index].eventTicket <= ticket ? slab[index].sequence : slab[index].storedSequence
   }
@@ -295,7 +295,7 @@ struct ChannelTable: ~Copyable {
     return nil
   }
 
-  /// The start of the channel's numbers is stored with the journal's number `ticket`.
+  /// Keeps the channel from now on; the start of its numbers is stored with the journal's number `ticket`.
   mutating func begin(_ index: Int, ticket: UInt64) {
     slab[index].isKept = true
     slab[index].eventTicket = ticket
@@ -322,7 +322,7 @@ struct ChannelTable: ~Copyable {
     slab[index].sequence = sequence
   }
 
-  /// A kept channel of this name, also beyond the limit of channels, which may have been lowered.
+  /// Finds or creates a kept channel, also beyond the limit of channels, which may have been lowered.
   private mutating func restore(_ name: Channel) -> Int {
     let index = find(name) ?? insert(name, hash: hash(name))
     slab[index].isKept = true
@@ -333,7 +333,7 @@ struct ChannelTable: ~Copyable {
   mutating func restore(_ event: Publication) -> Bool {
     guard let number = event.sequence, number > 0 else { return false }
     let index = restore(event.channel)
-    // All up to a number were reserved; what had the others is not known (Channels+Trips.swift).
+    // Within a reserved range other numbers may be other hubs' events, not in this journal (Channels+Trips.swift).
     if event.channel == .trips, number <= slab[index].sequence { return true }
     // Kept events have no gaps.
     if number != slab[index].sequence + 1 { forgetEvents(index) }

@@ -2,7 +2,7 @@
 import HubMessages
 
 extension Channels {
-  /// Subscribes an outlet to the channels of a view's cells, some of which are new; gives all. Nil at the limit of
+  /// Subscribes an outlet to the channels of a view's cells, creates missing ones, and returns all. Nil at the limit of
   /// channels: then nothing has changed.
   mutating func open(_ view: AreaView, for input: SubscribeInput) -> [Int]? {
     let outlet = Int(input.session.outlet)
@@ -32,7 +32,7 @@ extension Channels {
 
   mutating func setArea(_ channel: Int, _ area: Int) { table.setArea(channel, area) }
 
-  /// Publishes what areas have to say.
+  /// Carries out the area table's steps: updates, snapshots, ends of ticks, and changes of what is watched.
   mutating func carryOut(_ steps: [AreaStep], at time: Timestamp) {
     for step in steps {
       switch step {

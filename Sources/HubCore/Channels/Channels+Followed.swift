@@ -156,7 +156,7 @@ extension Channels {
     guard let channel = table.findOrInsert(name) else { return false }
     _ = table.setWanted(channel, true)
     table.setFollowed(channel, true, table.numbering(channel))
-    // Also where sessions follow it: the answer repeats the present state.
+    // This is sent even if sessions follow it already: the owner's answer repeats the present state.
     sendFollow(channel, eventsOnly: wantsEventsOnly(channel))
     return true
   }
@@ -187,7 +187,7 @@ extension Channels {
     return table.setWanted(channel, false) ? nil : channel
   }
 
-  /// Where sessions are subscribed here to what nobody has, the cluster looks for the hub that begins it.
+  /// Has the cluster look for the hub that begins a channel, if no hub has it and sessions here are subscribed to it.
   mutating func wait(for name: Channel) {
     guard name.hasOwner, let channel = table.find(name), !table.isFollowed(channel), isWatched(name) else { return }
     sendToCluster(.waiting(name))
@@ -211,7 +211,7 @@ extension Channels {
     }
   }
 
-  /// Other hubs' followers of a channel look for its owner again.
+  /// Has other hubs' followers of a channel look for its owner again.
   mutating func sendMoved(_ name: Channel) {
     guard let clusterOutlet, let channel = table.find(name), table.outlets(channel).contains(Int(clusterOutlet)) else {
       return
@@ -262,7 +262,7 @@ extension Channels {
 
   // MARK: What the owner says
 
-  /// What becomes of a session that a channel's owner has accepted.
+  /// The outcome for a session that a channel's owner has accepted.
   enum Acceptance {
     case subscribed
     /// The channel has moved here meanwhile.
@@ -329,7 +329,7 @@ extension Channels {
       guard let fleet else { return }
       var position = position
       position.location.after = table.sequence(fleet)
-      // No driver of this hub has such a key, and no other channel either.
+      // The highest bit keeps this key apart from those of this hub's drivers and of other channels.
       put(position, on: fleet, key: 1 << 63 | table.hash(.driver(position.location.driverID)) >> 1)
     } else if let channel = followed(position.channel) {
       put(position, on: channel, key: UInt64(channel) << 32 | 1)

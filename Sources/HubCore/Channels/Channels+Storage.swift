@@ -22,7 +22,7 @@ extension Channels {
     while let outlet = outlets.popFirst() { emitStored(output, to: UInt32(outlet), &storage, counting: &counters) }
   }
 
-  /// Emits the answer to who subscribes or unsubscribes, when all events of the channel so far are stored.
+  /// Emits the answer to a subscription, or to its end, when all events of the channel so far are stored.
   mutating func emit(
     _ output: HubOutput, behindEventsOf channel: Int, to outlet: UInt32, _ storage: inout HubStorage,
     counting counters: inout HubCounters
@@ -44,7 +44,7 @@ extension Channels {
   /// waits.
   func parkIfUnstored(_ input: HubInput, for channel: Channel, _ storage: inout HubStorage) -> Bool {
     guard storage.isOn, storage.condition == .good else { return false }
-    // Not before earlier ones, which are handled again in order when they are released.
+    // It must not overtake parked inputs, which are handled in order when they are released.
     let isBehindOthers = storage.parked > 0 && !storage.isReleasing && table.find(channel) != nil
     guard isBehindOthers || isUnstored(channel, storage) && !isAnsweredBehindEvents(channel) else { return false }
     storage.park(input)

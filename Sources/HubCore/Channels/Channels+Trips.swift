@@ -13,7 +13,7 @@ extension Channels {
   /// Numbers that are reserved at a time.
   private static var reserve: UInt64 { 1 << 32 }
 
-  /// The channel numbers all hubs' trips, not this hub's alone.
+  /// Whether this hub's channel numbers the events of all hubs' trips, and not this hub's alone.
   var numbersTrips: Bool { !isInCluster || tripsThrough != nil }
 
   /// Begins the channel and records it; false at the limit of channels.
@@ -34,11 +34,11 @@ extension Channels {
     table.begin(channel, ticket: storage.isOn ? storage.ticket : 0)
   }
 
-  /// This hub begins to number all trips' events, or begins anew, or another one does. Subscribers learn that they may
-  /// have missed something.
+  /// Starts or restarts the numbering of all trips' events here, or ends it where another hub numbers them now.
+  /// Subscribers are notified that they may have missed events.
   mutating func numberTrips(_ isHere: Bool, _ storage: inout HubStorage, counting counters: inout HubCounters) {
     tripsThrough = isHere ? tripsThrough ?? 0 : nil
-    // Sessions that followed it at another hub.
+    // The channel exists already if sessions here followed it at another hub.
     if isHere, trips == nil { setTrips(table.find(.trips)) }
     guard let channel = trips else { return }
     table.skip(channel)

@@ -26,7 +26,7 @@ struct Channels: ~Copyable {
   var updatedOutlets = OutletSet()
   /// Names the history that sequences belong to.
   private(set) var epoch: InlineText
-  /// Events, and publications handed to outlets: one for each channel and outlet with a subscriber.
+  /// Counts of published events, and of publications handed to outlets: one for each channel and subscribed outlet.
   private(set) var eventsPublished: UInt64 = 0
   private(set) var deliveries: UInt64 = 0
 
@@ -92,8 +92,8 @@ struct Channels: ~Copyable {
   }
 
   /// The channel's trip has a driver now: outlets end subscriptions that required that it had none. This does not wait
-  /// for the journal, as the driver's positions do not. If a crash undoes it, whoever was unsubscribed may subscribe
-  /// again.
+  /// for the journal, as the driver's positions do not. If a crash undoes it, clients that were unsubscribed may
+  /// subscribe again.
   mutating func claim(_ channel: Int, by driver: Identifier) {
     emit(.channelClaimed(ChannelHandle(index: UInt32(channel)), name(channel), by: driver), toSubscribersOf: channel)
   }
@@ -174,7 +174,7 @@ struct Channels: ~Copyable {
       let delivery = unsafe outputs[outlet].nextCommonSlot(.blank)
       unsafe delivery.pointee.channel = ChannelHandle(index: UInt32(channel))
       unsafe delivery.pointee.conflationKey = key
-      unsafe delivery.pointee.received = 0  // where it came from has measured
+      unsafe delivery.pointee.received = 0  // the hub that it comes from measures its latency
       unsafe delivery.pointee.position = position
       unsafe delivery.pointee.position.number = publicationNumber
       outputs[outlet].appendCommonSlot()
@@ -334,14 +334,14 @@ struct Channels: ~Copyable {
     let index = Int(handle.index)
     let (name, area, wasFollowed) = (table.name(index), table.area(index), table.isFollowed(index))
     let isGone = table.removeSubscriber(index, outlet: Int(outlet))
-    // Its own events may outlive its last subscriber; nobody here follows it elsewhere any more.
+    // The channel may stay for its own events, but no session here follows it at its owner any more.
     if wasFollowed, isGone || outletsOfSessions(index).isEmpty && !table.isWanted(index) {
       if !isGone { table.setFollowed(index, false) }
       sendToCluster(.unfollowed(name))
     } else if wasFollowed {
       lowerInterest(index, after: outlet)
     } else if isGone, outlet != clusterOutlet, name.hasOwner {
-      sendToCluster(.unfollowed(name))  // it may have been waited for
+      sendToCluster(.unfollowed(name))  // the cluster may wait for its owner
     }
     guard isGone else { return .nothing }
     if name == .fleet { fleet = nil }
@@ -359,7 +359,7 @@ struct Channels: ~Copyable {
     return table.restore(event)
   }
 
-  /// Positions had numbers, too, which are not stored: new ones begin far beyond.
+  /// Positions used publication numbers that are not stored, so new numbers begin far beyond the restored ones.
   mutating func finishRestoring() {
     if publicationNumber > 0 { publicationNumber += 1 << 32 }
     trips = table.find(.trips)

@@ -15,7 +15,7 @@ struct KeptEvents {
   /// length: four bytes each.
   private var bytes: [UInt8] = []
   private var size: UInt32 = 0
-  /// Where the oldest begins: what was removed before it goes when it is half of all.
+  /// Where the oldest begins: removed bytes before it are dropped when they are more than half of the array.
   private var start: UInt32 = 0
   /// Bytes before a record.
   private static let head = 8
@@ -61,7 +61,7 @@ struct KeptEvents {
     return heads
   }
 
-  /// The newest so many. O(bytes).
+  /// The newest `wanted` events. O(bytes).
   func suffix(_ wanted: Int) -> [Publication] {
     var offset = 0
     for _ in 0..<max(0, count - wanted) { offset = end(of: Int(start) + offset) - Int(start) }
@@ -70,7 +70,7 @@ struct KeptEvents {
     return events
   }
 
-  /// The event at an offset, 0 of the oldest, which becomes that of the next. O(its bytes).
+  /// The event at `offset`, counted from the oldest one; moves `offset` on to the next event. O(its bytes).
   func next(_ offset: inout Int) -> Publication {
     let (first, end) = (Int(start) + offset + KeptEvents.head, end(of: Int(start) + offset))
     precondition(end <= bytes.count)

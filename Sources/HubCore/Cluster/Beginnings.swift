@@ -1,5 +1,5 @@
-// What begins at one hub of a cluster alone, and found no room there: the others are told to expect nothing of it. Else
-// the same request at a hub that has room would be sent to this one again, which has none.
+// A trip or token family that the ledger has as one hub's to begin, and that this hub has no room for: it gives the
+// claim back. Otherwise the same request at a hub that has room would be sent to this one again.
 import HubMessages
 
 extension Channels {

@@ -9,7 +9,7 @@ public enum TripRequest: Sendable {
   case change(TripChangeInput)
   /// A move over HTTP, whose answer is the trip in its new state.
   case begin(SessionRef, TripStatusReport, by: Actor)
-  /// A change over HTTP, likewise. By its `key` a repetition is recognised.
+  /// A change over HTTP, whose answer is the changed trip. A repetition is recognised by its `key`.
   case alter(SessionRef, TripChange, by: Actor, key: MessageID?)
   case decline(SessionRef, MessageID, OfferDecline, by: Identifier)
   /// A driver's status, not from one of its own sessions.
@@ -22,7 +22,7 @@ public enum TripRequest: Sendable {
   case offer(SessionRef, SentOffer)
   case notify(SessionRef, NotificationPost)
 
-  /// Nil for what is asked of this hub alone.
+  /// Nil for a question that does not go to the trip's hub.
   init?(_ question: TripQuestion, of session: SessionRef) {
     switch question {
     case .begin(let report, by: let actor?): self = .begin(session, report, by: actor)
@@ -90,7 +90,7 @@ public enum TripRequest: Sendable {
     }
   }
 
-  /// Whether a hub that has taken it before recognises it, and so undoes nothing that was done since.
+  /// Whether its receiver recognises a repetition, so that sending it again undoes nothing that was done since.
   public var isRecognised: Bool {
     switch self {
     case .offers(_, _, .begin(_, key: nil), _), .offers(_, _, .stop, _): false
@@ -115,7 +115,7 @@ public enum TripRequest: Sendable {
     }
   }
 
-  /// The channel whose hub is asked.
+  /// The channel of the trip or driver whose hub gets the request.
   public var receiver: Channel {
     switch self {
     case .move(let input): .trip(input.report.tripID)
@@ -194,11 +194,11 @@ public enum ClusterOutput: Sendable {
   case tokensRefused(InlineText)
   /// Sessions of this hub are subscribed to a channel that no hub has: another one may have it next.
   case waiting(Channel)
-  /// Follows a channel at its owner, with `eventsOnly` without positions and ETAs. Where sessions have this hub's
-  /// numbers, from which on.
+  /// Follows a channel at its owner; with `eventsOnly`, without positions and ETAs. The point is this hub's newest
+  /// event where sessions have this hub's numbers, else nil.
   case follow(Channel, ResumePoint?, eventsOnly: Bool)
-  /// An owner's answer to a session, `ClusterInput.followed`, is handled. What was sent before, as that nobody follows
-  /// the channel, does not count that session.
+  /// The hub has handled an owner's answer to a session (`ClusterInput.followed`). Outputs from before this one, such
+  /// as `unfollowed`, do not take that session into account.
   case followed(Channel)
   /// This hub does not follow the channel: no session is subscribed to it any more, or it is here, or nowhere.
   case unfollowed(Channel)
@@ -227,8 +227,8 @@ public enum ClusterInput: Sendable {
   /// The channel's owner has answered a session; further publications are relayed.
   case followed(SubscribeInput, Subscribed, missed: [Publication], isParty: Bool)
   case refused(SubscribeInput, ErrorReply)
-  /// No hub has a followed channel's trip or driver (`isKnown`), or the ledger cannot be reached. `isDenied`: the hub
-  /// that had it has answered that it has not.
+  /// No hub has a followed channel's trip or driver (`isKnown`), or the ledger cannot be reached. `isDenied`: the owner
+  /// that the ledger named has answered that it does not have it.
   case unowned(Channel, isKnown: Bool, isDenied: Bool)
   /// The owner of a followed channel has answered again, after a gap or as a new owner. `missed` leads up to the answer
   /// where that is `recovered`.
@@ -246,8 +246,7 @@ public enum ClusterInput: Sendable {
   case begunElsewhere(Channel)
   /// The driver is at another hub: its session here ends, if it has not come here since that `arrival`.
   case driverElsewhere(Identifier, arrival: UInt16)
-  /// This hub counts the events of all hubs' trips from now on, also anew where some may be missing; or another one
-  /// does.
+  /// This hub counts the events of all hubs' trips from now on, anew where some may be missing; or another one does.
   case numberTrips(Bool)
   /// Drivers of the hub `from` in a cell. `endsSnapshot`: the last part of a snapshot.
   case area(AreaUpdate, from: UInt32, endsSnapshot: Bool)

@@ -16,8 +16,8 @@ struct DistantTrips {
   enum Finding {
     /// Another hub has it.
     case elsewhere(TripStatus, driver: Identifier?)
-    /// No hub has it, as far as can be known. `isKnown`: the ledger says so. `isDenied`: the hub that had it has
-    /// answered that it has not.
+    /// No hub has it, as far as can be known. `isKnown`: the ledger says so. `isDenied`: the owner that the ledger
+    /// named has answered that it does not have it.
     case nowhere(isKnown: Bool, isDenied: Bool)
     case over
 
@@ -68,7 +68,7 @@ struct DistantTrips {
     case refused
   }
 
-  /// Whose another hub's trip is, as far as is known.
+  /// Which driver another hub's trip has, as far as this hub knows.
   private enum Owner {
     case unknown, driver, nobody, another
   }
@@ -82,10 +82,10 @@ struct DistantTrips {
     /// The trip has this driver, who is busy with it.
     var isBusy = false
     var owner = Owner.unknown
-    /// When that was asked (uptime, ns).
+    /// When the trip was looked up (uptime, ns).
     let since: Int64
 
-    /// It is another driver's, or nobody's that the token does not name: this one's fixes may not name it.
+    /// Whether this driver's fixes may not name it: it has another driver, or none and the token does not grant it.
     var isForbidden: Bool {
       switch owner {
       case .unknown, .driver: false
@@ -136,7 +136,7 @@ struct DistantTrips {
   mutating func checkNamed(_ fix: Beginning, by driver: Int) throws(ErrorReply) {
     guard let known = namings[driver], known.fix.trip == fix.trip else { return }
     namings[driver]?.fix.isGranted = fix.isGranted
-    // Should its hub lose it, it begins here with its newest fix.
+    // If its hub loses the trip, it begins here with the driver's newest fix.
     if known.state == .elsewhere { namings[driver]?.fix.time = fix.time }
     guard namings[driver]?.isForbidden == true else { return }
     namings[driver]?.isCurrent = false
@@ -176,7 +176,7 @@ struct DistantTrips {
         let isOwner = owner == drivers[driver].id
         namings[driver]?.owner = isOwner ? .driver : owner == nil ? .nobody : .another
         steps += setBusy(driver, status.occupiesDriver && isOwner)
-      // A known trip of another hub does not begin here because its hub cannot be reached; one that it has lost does.
+      // A trip known to be at another hub begins here only if that hub has lost it, not if it cannot be reached.
       case .nowhere(let isKnown, let isDenied):
         guard isDenied || namings[driver]?.state != .elsewhere else { continue }
         steps += setBusy(driver, false)

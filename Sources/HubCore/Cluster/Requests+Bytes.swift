@@ -93,7 +93,7 @@ extension TripShareQuestion {
 }
 
 extension TripAnswer {
-  /// Of an answer about shares.
+  /// Writes an answer about shares; no other answer is allowed.
   package func append(to bytes: inout ByteBuffer) {
     switch self {
     case .shares(let list): bytes.record(UInt8(0), list)

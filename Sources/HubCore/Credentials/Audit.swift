@@ -3,7 +3,7 @@
 public import HubBytes
 import HubMessages
 
-/// What is recorded.
+/// The requests that are recorded.
 public enum AuditAction: UInt8, Sendable, CaseIterable {
   case issueTokens = 1
   case refreshTokens, listTokens, endTokens, revoke, listRevocations, unrevoke
@@ -77,8 +77,7 @@ struct AuditTrail {
   /// Entries left out since the last one that was written.
   private var leftOut: UInt64 = 0
 
-  /// The entry to write; nil where nothing can be stored, or at the limit of the identity, the address or the second.
-  /// O(1).
+  /// The entry to write; nil where nothing can be stored, or at a limit of the identity, address or second. O(1).
   mutating func admit(_ entry: AuditEntry, isStorable: Bool = true, at now: Moment) -> DurableAudit? {
     let second = now.uptime / 1_000_000_000
     if second != self.second {

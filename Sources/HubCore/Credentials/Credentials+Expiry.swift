@@ -1,5 +1,5 @@
-// When tokens and revocations end. That something has expired is recorded, for snapshots are written by a hub that only
-// reads records. Where nothing can be stored, it waits for a later look.
+// When tokens and revocations end. Each expiry is recorded, since snapshots are written by a hub that only reads
+// records. Where nothing can be stored, the entry is checked again later.
 import HubMessages
 
 extension Credentials {
@@ -75,8 +75,8 @@ extension Credentials {
 }
 
 extension Moment {
-  /// The uptime (ns) of the check of something that ends at `time` by the wall clock: within an hour, so that what is
-  /// removed early leaves its deadline no longer than that.
+  /// The uptime (ns) of the check of an entry that ends at `time` by the wall clock: within an hour, so that an entry
+  /// that is removed early leaves its deadline behind for no longer than that.
   func look(at time: Timestamp) -> Int64 {
     let ahead = min(max(0, time.milliseconds - timestamp.milliseconds), HubLimits.longestLookMilliseconds)
     return uptime + ahead * 1_000_000

@@ -5,8 +5,8 @@
 import HubMessages
 
 extension Credentials {
-  /// Gives the state of the first one. Peers have twice the limit of own back ends, also where nothing can be stored: a
-  /// token that was revoked elsewhere is refused all the same.
+  /// Merges revocations, and returns the state of the first one. Peers' may fill twice the limit of own back ends', and
+  /// are applied even where nothing can be stored: a token that was revoked elsewhere must be refused.
   mutating func extend(
     _ all: [Revocation], isOfPeers: Bool, at now: Moment, _ storage: inout HubStorage, _ deadlines: inout Deadlines,
     _ counters: inout HubCounters
@@ -89,7 +89,7 @@ extension Credentials {
     }
     var answer = found
     if case .end(let subject) = request.question, case .ended(_, isComplete: false) = found {
-      // Hubs that did not answer get it when they are back, from any hub that knows it.
+      // Hubs that did not answer get this revocation when they are back, from any hub that has it.
       let end = Revocation(endOfFamiliesOf: subject, at: now.timestamp)
       let kept = self.answer(
         .extend([end], isOfPeers: false), nil, at: now, &storage, &deadlines, counting: &counters)
@@ -103,7 +103,7 @@ extension Credentials {
 }
 
 extension CredentialQuestion {
-  /// It changes nothing here, or must be obeyed also where it cannot be stored: another hub has it.
+  /// Whether it is handled even if nothing can be stored: it changes nothing, or is a revocation of another hub.
   var needsNoRoom: Bool {
     switch self {
     case .extend(_, let isOfPeers): isOfPeers

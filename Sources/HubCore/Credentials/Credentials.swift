@@ -78,7 +78,7 @@ struct Credentials: ~Copyable {
           ($0.rotated, $0.id.description) > ($1.rotated, $1.id.description)
         }, isComplete: true)
     case .end(let subject): return .ended(endFamilies(of: subject, at: now, &storage, &deadlines))
-    case .sessions: return .sessions([:], isComplete: false)  // those are the loops' to count
+    case .sessions: return .sessions([:], isComplete: false)  // the loops count sessions
     case .extend(let all, let isOfPeers):
       return try extend(all, isOfPeers: isOfPeers, at: now, &storage, &deadlines, &counters)
     case .revoke(let revocation): return try revoke(revocation, at: now, &storage, &deadlines, &counters)
@@ -138,8 +138,8 @@ struct Credentials: ~Copyable {
     return .family(family, isNew: true)
   }
 
-  /// The family of a repeated request with the same key, whose answer was lost. After a refresh it was not lost, and a
-  /// repetition would share the tokens.
+  /// The family for a request that is repeated with the same key since its answer was lost. Throws after a refresh:
+  /// then the answer had arrived, and a second asker would share the tokens.
   private func repeated(_ known: TokenFamily, by family: TokenFamily) throws(ErrorReply) -> TokenFamily {
     guard known.subject == family.subject, known.role == family.role, known.claims == family.claims else {
       throw ErrorReply(
@@ -285,7 +285,7 @@ struct Credentials: ~Copyable {
     hold(index, at: now, &deadlines)
   }
 
-  /// Keeps it for its remaining time in uptime, and those of ended families for an access token's lifetime.
+  /// Keeps a revocation for its remaining time in uptime; one of an ended family at least an access token's lifetime.
   mutating func hold(
     _ index: Int, at now: Moment, atLeast least: Int64 = 0, _ deadlines: inout Deadlines
   ) {

@@ -1,4 +1,4 @@
-// What back ends say of revocations over HTTP: the body of `POST /v1/revocations`, and names in a query.
+// Revocations as back ends write them over HTTP: the body of `POST /v1/revocations`, and names in a query.
 package import HubBytes
 package import HubMessages
 
@@ -10,7 +10,7 @@ extension Revocation {
     let name = try RevokedName(sub: sub, jti: jti)
     var end: Timestamp?
     if let value = members["until"], value != .null {
-      // As the claim `exp` has it, but in the request's form of time.
+      // The time of the token's claim `exp`, but in the request's time format.
       guard let until = Timestamp(value, as: time) else { throw .badRevocation("until must be a time") }
       guard until >= .earliestFromClients else { throw .badRevocation("until: \(time.earlyExplanation)") }
       end = until

@@ -21,9 +21,9 @@ public struct TokenFamily: Sendable, Equatable {
   public internal(set) var rotated: Timestamp
   /// Until this uptime (ns) the previous refresh token gets the newest one's answer, which may have been lost.
   var graceEnds = Int64.min
-  /// The end of the grace is not recorded; a deadline checks it.
+  /// The end of the grace is still to be recorded; a deadline checks it.
   var hasGrace = false
-  /// When the last of its access tokens ends, whatever the clock did since.
+  /// When the last of its access tokens ends, even if the clock was set back since.
   var lastAccessEnds: Timestamp
   /// The record of the newest rotation (`HubStorage.ticket`).
   var ticket: UInt64 = 0
@@ -52,7 +52,7 @@ public struct TokenFamily: Sendable, Equatable {
   /// The word that the id was made from, the same at all hubs.
   public var word: InlineText { InlineText("\(id)".split(separator: ".").last.map(String.init) ?? "") ?? id }
 
-  /// This family, whose first tokens nobody has, as the hub of this name begins it.
+  /// This family under the id that the hub of this name gives it. None of its tokens may have been handed out.
   public func begun(at hub: String) -> TokenFamily {
     TokenFamily(
       id: TokenFamily.id(word, at: hub), subject: subject, role: role, claims: claims, created: created)
@@ -87,8 +87,8 @@ public struct Revocation: Sendable, Equatable {
     self.cause = cause
   }
 
-  /// Until when it is in force. A back end gives the end of its token, which is accepted for some time behind that
-  /// (`TokenPolicy.leewaySeconds`).
+  /// Until when it is in force; nil for ever. A back end gives its token's expiry, after which the token is still
+  /// accepted for some time (`TokenPolicy.leewaySeconds`).
   public var inForceUntil: Timestamp? {
     switch cause {
     case .backEnd: until.map { $0 + HubLimits.revocationMarginMilliseconds }
@@ -113,7 +113,7 @@ public struct Revocation: Sendable, Equatable {
 public enum RevocationCause: UInt8, Sendable {
   /// A back end asked for it.
   case backEnd = 0
-  /// Their family has ended, here or at another hub; they expire soon.
+  /// The tokens' family has ended, here or at another hub (`endedElsewhere`); they expire soon.
   case endedFamily = 1
   case endedElsewhere = 2
 }
@@ -138,12 +138,12 @@ public struct RevocationChange: Sendable, Equatable {
   public var removed: [RevokedName] = []
 }
 
-/// What back ends and ops ask about tokens and sessions, and whoever has a refresh token, over HTTP.
+/// Questions over HTTP about tokens and sessions: of back ends, of ops, and of the holders of refresh tokens.
 public enum CredentialQuestion: Sendable {
-  /// One with the id of a family that is there asks for its first tokens again. `isKeyed`: its id is made of a key, by
-  /// which hubs of a cluster make one family however many of them are asked.
+  /// Begins a family; with the id of one that is there, asks for its first tokens again. `isKeyed`: the id is made of
+  /// an idempotency key, so that a cluster makes one family however many of its hubs are asked.
   case begin(TokenFamily, isKeyed: Bool = false)
-  /// What a refresh token says.
+  /// Uses a refresh token, of which these are the claims.
   case refresh(family: InlineText, subject: Identifier, serial: UInt64)
   case families(of: Identifier)
   /// Ends all families of a `sub`.
@@ -200,7 +200,7 @@ extension RevokedName {
 }
 
 extension CredentialAnswer {
-  /// Of an answer of other hubs: there is nothing to be stored here before it is given.
+  /// Whether an answer of other hubs is given at once, since nothing has to be stored here before.
   var isStoredElsewhere: Bool {
     switch self {
     case .family, .sessions: true
@@ -208,7 +208,7 @@ extension CredentialAnswer {
     }
   }
 
-  /// It changed nothing: it lists what is in force here, whether or not that can be stored.
+  /// Whether it only lists what is in force here: it changed nothing that would have to be stored.
   var isList: Bool {
     switch self {
     case .families, .sessions, .revocations: true

@@ -36,7 +36,7 @@ struct DoubtedClock: Sendable, Equatable {
   static let longestDelay: Int64 = 60_000
   /// Nanoseconds of the hub's uptime for which live fixes must agree.
   static let agreement: Int64 = 60_000_000_000
-  /// Milliseconds by which the two clocks may disagree within these fixes: a message may be delayed.
+  /// Milliseconds by which the phone's and the hub's clock may disagree over these fixes: a message may be delayed.
   static let slack: Int64 = 30_000
 
   /// When the first of them arrived (uptime, ns), and the time of its envelope (ms).
@@ -57,7 +57,7 @@ struct PublishedClock: Sendable, Equatable {
   /// How many times slower it runs than the hub's clock.
   static let slowness: Int64 = 2
 
-  /// Of the newest position (ms), and when its fix arrived (uptime, ns).
+  /// The published time of the newest position (ms), and when its fix arrived (uptime, ns).
   var milliseconds: Int64
   var received: Int64
 
@@ -102,7 +102,7 @@ extension FixOrder {
     return .clockDoubted(behind: behind)
   }
 
-  /// A fix by the old clock: there was no new one.
+  /// Ends the doubt after a fix by the old clock: the clock was not set back.
   @inline(never)
   mutating func endDoubt() {
     guard case .doubted(_, let published) = change else { return }

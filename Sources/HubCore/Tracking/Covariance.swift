@@ -47,7 +47,7 @@ struct Covariance: Sendable, Equatable {
     p22 = p22 * kept * kept + added
   }
 
-  /// Of the state with what a fix measures: the velocity; the position plus its bias.
+  /// The covariance of the state with what a fix measures: with its velocity, and with its position plus the bias.
   @inline(__always) var withVelocity: SIMD3<Double> { SIMD3(p01, p11, p12) }
   @inline(__always) var withFix: SIMD3<Double> { SIMD3(p00 + p02, p01 + p12, p02 + p22) }
   /// The expected variance of a fix's position, without its noise.

@@ -63,12 +63,12 @@ struct FixOrder: Sendable, Equatable {
   /// The number of leaps in a row that end with the held one, and how many of them agree.
   private var leapCount: UInt8 = 0
   private var agreeingCount: UInt8 = 0
-  /// The length of the held one's leap, in milliseconds.
+  /// The length of the held fix's leap, in milliseconds.
   private var heldLeapLength: Float = 0
-  /// When the newest arrived, and since when there was no leap (uptime, ns).
+  /// When the newest fix arrived, and since when there was no leap (uptime, ns).
   private(set) var newestReceived: Int64 = 0
   private var steadySince: Int64 = 0
-  /// The unexplained advance of the newest, in milliseconds: a day at most.
+  /// The unexplained advance of the newest fix, in milliseconds: a day at most.
   private var lastAdvance: Int32 = 0
   /// How much later than the newest fix the newest live envelope was, in milliseconds; `min` where none is known.
   private var sentAfter = Int32.min
@@ -164,12 +164,12 @@ struct FixOrder: Sendable, Equatable {
     change = .believed(PublishedClock(milliseconds: published?.milliseconds ?? old, received: uptime))
   }
 
-  /// Counts the fix after the held one, which it is `unexplained` milliseconds ahead of: as one that agrees with it, as
-  /// the next leap in the row, or as neither. True where it confirms the held one.
+  /// Classifies the fix after the held one, `unexplained` milliseconds ahead of it: it agrees with the held one, is the
+  /// next leap in the row, or is neither. True where it confirms the held one.
   private mutating func updateHeldLeap(
     by time: Int64, held: Int64, _ unexplained: Int64, receivedAt uptime: Int64, future: Bool, _ leapMilliseconds: Int64
   ) -> Bool {
-    // Before the first fix nothing could be silenced, and there is no last advance.
+    // Before the first fix in order a wrong time silences nobody, and there is no last advance.
     let tolerance = newest == nil ? leapMilliseconds : max(FixOrder.agreement, longestAdvance)
     let neededConfirmations: UInt8 = future && newest != nil && uptime &- steadySince >= FixOrder.steady ? 2 : 1
     if time > held, unexplained <= tolerance {

@@ -29,10 +29,10 @@ extension MotionFilter {
 
   /// Moves the estimate by its velocity for `dt` seconds.
   ///
-  /// By places only, a straight prediction leaves a bend on its outer side, fix after fix. So the velocity goes on
-  /// turning as it turned last (Bar-Shalom et al. (2001), §11.7), where that changes it by more than its standard
-  /// deviation, or scatter would bend a straight road, and by less than a car can. `Doubt` takes the prediction for
-  /// linear, so nothing turns while a position is in doubt; nor while positions are refused.
+  /// With positions only, a straight prediction leaves a bend on its outer side, fix after fix. So the velocity keeps
+  /// turning at its last rate (Bar-Shalom et al. (2001), §11.7), if that changes it by more than its standard deviation
+  /// (or scatter would bend a straight road) and by less than a car can. `Doubt` assumes a linear prediction, so the
+  /// velocity does not turn while a position is in doubt, nor while positions are refused.
   @inline(__always) private mutating func advance(_ dt: Double) {
     var way = velocity * dt
     if !hasVelocity, turnRate != 0, rejections == 0, doubt.variance == 0, dt <= VelocityLatency.longestStep {

@@ -5,8 +5,8 @@ import HubMessages
 extension MotionFilter {
   /// A heading is taken from the velocity above this, m/s.
   static let headingSpeed = 0.7
-  /// Seconds between two headings up to which their difference is a rate of turn, and over which it is averaged: of
-  /// Doppler's headings, and of those that places alone show.
+  /// Seconds between two headings up to which their difference gives a rate of turn, and over which that is averaged:
+  /// for headings by Doppler, and for those from positions only.
   static let longestTurnGap: Float = 10
   static let turnSmoothing: (doppler: Float, placesOnly: Float) = (0.5, 3)
   /// The square of the fraction of its radius by which a parked car's estimate may differ from the shown position.
@@ -29,9 +29,10 @@ extension MotionFilter {
 
   /// The position after a fix. `absorbed`: the reason why the fix's coordinate was not used, if so.
   ///
-  /// Accuracy is the filter's radius of 68 % with the drift that nothing shows added in squares. By places only, the
-  /// filter can't tell noise from motion, and its variance counts twice. Confidence is high to 15 m, medium to 50 m,
-  /// low beyond; it is at most medium where the fix was absorbed, and low where none was used for `confidentSeconds`.
+  /// Accuracy is the filter's radius of 68 %; the variance of the drift that no measurement shows is added to its
+  /// square. With positions only, the filter can't tell noise from motion, so its variance counts twice. Confidence is
+  /// high to 15 m, medium to 50 m, low beyond; it is at most medium where the fix was absorbed, and low where none was
+  /// used for `confidentSeconds`.
   mutating func publish(_ fix: TrackMeasurement, absorbed: FixRefusal? = nil) -> Position {
     let speed = speed
     let speedSigma = covariance.p11.squareRoot()
@@ -54,7 +55,7 @@ extension MotionFilter {
       timestamp: Timestamp(milliseconds: fix.milliseconds), turnRate: Double(turnRate), absorbed: absorbed)
   }
 
-  /// The fraction of the noise that the innovations show to which errors drift as well.
+  /// The variance of slow drift, as a fraction of the noise variance that the innovations show.
   @inline(__always) private func driftOfNoise(isStated: Bool) -> Double {
     guard !isStated, showsNoise else { return MotionFilter.driftOfNoise }
     let unstated = MotionFilter.driftOfUnstated

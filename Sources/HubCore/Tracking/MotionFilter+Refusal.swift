@@ -2,18 +2,17 @@
 import HubGeo
 
 extension MotionFilter {
-  /// After a gap on a straight road the gate is narrower across the road: by nothing at the lower of these speeds
-  /// (m/s), down to this share of its width at the higher. It narrows the less the more the course has changed, and not
-  /// at all from 37° on (its cosine).
+  /// After a gap on a straight road the gate is narrower across the road: full up to the lower of these speeds (m/s),
+  /// and `sidewaysShare` of its width from the higher one on. The more the course has changed, the less it narrows;
+  /// from 37° on (`straightCosine`) it does not.
   static let sidewaysShare = 0.4
   static let straightSpeeds: (from: Double, to: Double) = (8, 16)
   static let straightCosine = 0.8
 
-  /// m², to be added to the square of an innovation `y` behind a gap, where a driver goes fast and in the same
-  /// direction as before it (`before` is its velocity then): it may have braked, or been faster, but to be far off
-  /// sideways it had to turn off and back. 99 % of such ways on the recorded motorway end within 3.8 m/s times the gap
-  /// of a straight line, and all within 5.3; the gate is 6.4 m/s times the gap there, and 16 m/s times the gap along
-  /// the road.
+  /// m²: what is added to the square of an innovation `y` after a gap, where the driver goes fast in the same direction
+  /// as before it (at velocity `before`). It may have braked, or been faster, but to be far off sideways it had to turn
+  /// off and back. 99 % of such ways on the recorded motorway end within 3.8 m/s times the gap of a straight line, and
+  /// all within 5.3; the gate is 6.4 m/s times the gap there, and 16 m/s times the gap along the road.
   @inline(never) func sideways(_ y: SIMD2<Double>, before: SIMD2<Double>) -> Double {
     guard hasVelocity, !isStanding, !isOfOneFix, dopplerShare > 0.5 else { return 0 }
     let mean = (before + velocity) / 2
@@ -31,9 +30,9 @@ extension MotionFilter {
   ///
   /// Wrong fixes disagree with each other; if the filter is wrong, the fixes agree. So fixes that agree are accepted,
   /// the sooner the less is known of the motion; so is any after `longestHold`.
-  /// Reflections agree for seconds, too; where Doppler shows that the driver stands, it can't have got there, so they
-  /// must agree for longer, half as long if one fix is all that tells where it stands. A place that no vehicle could
-  /// have reached needs more agreement: otherwise the first fix after a tunnel may throw the driver across the city.
+  /// Reflections agree for seconds, too. Where Doppler shows that the driver stands, it can't have moved there, so they
+  /// must agree for longer; half as long where its place is known from one fix only. A place that no vehicle could have
+  /// reached needs more agreement: otherwise the first fix after a tunnel may throw the driver across the city.
   mutating func reject(
     _ fix: TrackMeasurement, innovation y: SIMD2<Double>, agrees: Bool, after dt: Double, maximumSpeed: Double
   ) -> FixRefusal? {
@@ -107,10 +106,10 @@ extension MotionFilter {
       || agreements > 0 && rejections > 0 && refusedSeconds >= MotionFilter.holdWhenTooFast
   }
 
-  /// Whether a fix is where the refused one before it leads, by the velocity that the phone states, by that of the
-  /// fixes, or by the mean of the phone's at both, since a car that speeds up goes by neither. With Doppler, they must
-  /// agree within the stated accuracy, since reflections creep along. With positions only, within the noise observed so
-  /// far.
+  /// Whether a fix lies where the refused one before it leads: by the expected velocity (`candidateVelocity`), by the
+  /// one that the phone states, or, after one refused fix, by the mean of the two, since a car that speeds up follows
+  /// neither. With Doppler, they must agree within the stated accuracy, since reflections creep along. With positions
+  /// only, within the noise observed so far.
   func agreesWithRefused(_ fix: TrackMeasurement, after dt: Double) -> Bool {
     guard !isStale else { return false }
     let way = ground.displacement(from: lastPlace, to: fix.coordinate)

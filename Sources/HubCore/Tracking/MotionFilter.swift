@@ -30,8 +30,8 @@ struct MotionFilter: Sendable {
   static let accelerationDensity = 1.0
   static let longestManoeuvre = 10.0
   /// m²/s²: over a gap in a track manoeuvres average out, and the density is this over the gap's seconds. With Doppler
-  /// at both ends, the mean velocity in between is then known to 4 m/s on an axis (q T³ / 12). Not where fixes are
-  /// always rare: the next one makes up late for one that was refused wrongly.
+  /// at both ends, the mean velocity in between is then known to 4 m/s on an axis (q T³ / 12). This does not apply to
+  /// an estimate from one fix (`isOfOneFix`): where fixes are rare, a wrong refusal is corrected late.
   static let gapDensity = 12 * 4.0 * 4.0
   /// The density for a driver who keeps standing, and the seconds up to which two standstills count as one.
   static let standstillDensity = 0.02
@@ -51,9 +51,9 @@ struct MotionFilter: Sendable {
   static let biasSeconds = 30.0
   /// The factor on the stated variance of the first fix, whose phone is not known yet.
   static let firstFixVariance = 4.0
-  /// s: its rate of adaptation, the largest multiple of the expected NIS that counts, and its range. It falls below
-  /// `usualNoise` only where the noise stays above `noiseFloor` (m²): for phones that state 20 m and are right to one.
-  /// For the first `earlyFixes` of an unknown phone the rate is higher: 3 / (n + 10) for the n-th.
+  /// For s (`noiseScale`): its rate of adaptation, the largest multiple of the expected NIS that counts, and its range.
+  /// It falls below `usualNoise` only where the noise stays above `noiseFloor` (m²): for phones that state 20 m and are
+  /// right to one. For the first `earlyFixes` of an unknown phone the rate is higher: 3 / (n + 10) for the n-th.
   static let noiseRate = 0.05
   static let earlyFixes: UInt8 = 50
   static let nisClip = 3.0
@@ -80,7 +80,7 @@ struct MotionFilter: Sendable {
   /// place, and of one that was known from one fix only.
   static let agreementsMoving: (doppler: UInt8, placesOnly: UInt8) = (2, 1)
   static let agreementStanding: (known: Float, oneFix: Float) = (8, 4)
-  /// How many must agree where no vehicle could have got there; or one, after so many seconds.
+  /// The number of fixes that must agree where no vehicle could have got to; after so many seconds one is enough.
   static let agreementsWhenTooFast: UInt8 = 3
   static let holdWhenTooFast: Float = 20
   /// m/s²: no car brakes harder. It is three standard deviations of a change of velocity.
@@ -111,7 +111,7 @@ struct MotionFilter: Sendable {
   var latency = VelocityLatency()
   var trust = VelocityTrust()
   var modelError = ModelError()
-  /// The last movement's, degrees; NaN before the first.
+  /// Degrees: the heading of the last movement, before that the one that the phone stated; NaN where there is neither.
   var heading = Float.nan
   var doubt = Doubt.none
   /// Degrees a second, to the right, and the heading's age in seconds (infinite at a standstill).
@@ -119,7 +119,7 @@ struct MotionFilter: Sendable {
   var headingAge = Float.infinity
   /// The newest fix's coordinate, whether it was used or not.
   var lastPlace: Coordinate
-  /// What was published at the start of a standstill, or later: see `parked`.
+  /// The coordinate that is published during a standstill: see `parked`.
   var parkedPlace: PackedCoordinate
   /// m/s: the velocity from the last fix, which was refused, to a next one that agrees with it.
   var candidateVelocity = SIMD2<Float>.zero
@@ -132,7 +132,7 @@ struct MotionFilter: Sendable {
   /// Fixes since the start, up to `earlyFixes`.
   private var warmUp: UInt8 = 0
   var isStanding = false
-  /// The newest fix had a velocity.
+  /// The newest fix had a usable velocity.
   var hasVelocity = false
   /// `parkedPlace` is published.
   var isParked = false

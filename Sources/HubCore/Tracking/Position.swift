@@ -8,7 +8,7 @@ public struct Position: Sendable, Equatable {
   public var coordinate: Coordinate
   /// Metres per second, to 0.01; nil while unknown.
   public var speed: Double?
-  // These three stand here because the optional before them leaves room: there is a position in each driver's record.
+  // These three fill the padding behind the optional: there is a position in each driver's record.
   public var confidence: Confidence
   /// Why the fix's coordinate was not used, if so: then the position is predicted from the motion. Not on the wire;
   /// the hub counts it.
@@ -20,7 +20,7 @@ public struct Position: Sendable, Equatable {
   public var heading: Double?
   /// The radius of 68 % in metres, to 0.01.
   public var accuracy: Double
-  /// Of the fix, unchanged: differences of time, and ages, are computed with it.
+  /// The fix's own timestamp: ages, and differences of time, are computed with it.
   public var timestamp: Timestamp
   /// The published time: `timestamp`, except for a driver whose clock was set back (`ClockChange`). It rises with every
   /// position of a driver.

@@ -5,7 +5,7 @@
 import Glibc
 import HubGeo
 
-/// Metres on the ground for each degree, and angles as the tracker uses them.
+/// Trigonometry in degrees, logarithm, exponential function and rounding, as the tracker uses them.
 enum TrackMath {
   static let radiansPerDegree = Double.pi / 180
 

@@ -3,14 +3,14 @@
 // One value for each driver, held by the hub in a slab. It reads no clock, and allocates nothing but for leaps in time:
 // the time of receipt is a parameter, and only differences of fix times are used, since phones' clocks are wrong.
 //
-// `update` says that it is inlined: where the compiler decides for a call, the outcome goes through memory, which takes
-// 200 instructions more a fix (measured by `make bench`).
+// `update` is always inlined: as a call, its outcome would go through memory, which takes 200 instructions more for
+// each fix (measured by `make bench`).
 import HubGeo
 public import HubMessages
 
 /// One driver's track: turns fixes into positions that are ready to be published. O(1).
 public struct Tracker: Sendable {
-  // In this order, since the filter lies at multiples of 16 bytes.
+  // The filter is first, since it is aligned to 16 bytes: behind `order` there would be padding.
   var filter: MotionFilter?
   private var order = FixOrder()
 

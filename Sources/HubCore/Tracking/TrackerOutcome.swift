@@ -4,7 +4,7 @@ import HubMessages
 extension Tracker {
   /// Why a fix is refused.
   public typealias Refusal = FixRefusal
-  /// What a fix must keep to be accepted.
+  /// The limits that a fix must keep to be accepted.
   public typealias Rules = TrackingRules
 
   /// The outcome of a fix. Each accepted fix makes exactly one publication, a refused one none

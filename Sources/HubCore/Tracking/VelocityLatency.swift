@@ -12,7 +12,7 @@
 struct VelocityLatency: Sendable {
   /// The last measured velocity, m/s; NaN where the last fix had none.
   private(set) var last = SIMD2<Float>(repeating: .nan)
-  /// m/s², east and north, over the last second; and of each of the last two fixes, m/s; NaN where none is known.
+  /// m/s², east and north, over the last second; zero where it is not known.
   private var acceleration = SIMD2<Float>.zero
   private(set) var speed = Latency()
   private(set) var bearing = Latency()
@@ -91,7 +91,7 @@ struct Latency: Sendable {
 
   init(learned seconds: Float) { self.seconds = seconds }
 
-  /// `off` metres are explained by a latency of one second for each `slope` metres.
+  /// Learns from `off` metres (variance `ofOff`), of which a latency of one second would explain `slope` metres.
   @inline(__always)
   mutating func learn(_ off: Double, per slope: Double, variance ofOff: Double, after dt: Double) {
     let h = Float(slope)

@@ -91,7 +91,7 @@ struct VelocityTrust: Sendable {
     jumping = max(0, jumping + (min(max(variance, -most), most) - jumping) * rate)
   }
 
-  /// There is no comparable velocity.
+  /// Starts over: the newest fix has no velocity to compare with.
   @inline(__always) mutating func skip() {
     (difference, squares) = (.zero, 0)
     change = SIMD2(repeating: .nan)
