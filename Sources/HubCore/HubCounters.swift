@@ -1,4 +1,4 @@
-// The hub's counters. Every fix that came ends in exactly one of the fix counters.
+// The hub's counters. Each fix counts for one outcome; a held one that is confirmed then counts as accepted, too.
 
 import HubMessages
 
@@ -82,7 +82,7 @@ public struct HubCounters: Sendable, Equatable {
   /// Routes beyond the limit: their trips' ETAs are direct.
   public var routesNotFollowed: UInt64 = 0
   public var tripMoves: UInt64 = 0
-  /// Refused changes among them.
+  /// Moves and changes of trips that were refused (`ErrorReply.refusesMove`).
   public var tripMovesRefused: UInt64 = 0
   /// Changes of pickup, dropoff or route.
   public var tripChanges: UInt64 = 0
@@ -100,7 +100,7 @@ public struct HubCounters: Sendable, Equatable {
   public var shareLimitHits = [UInt64](repeating: 0, count: ShareLimit.allCases.count)
   /// Outputs that wait for the journal.
   public var heldForStorage = 0
-  /// Requests refused, and presence events not published, because nothing could be stored.
+  /// Requests refused because nothing could be stored; and presence events for the same reason not published.
   public var refusedForStorage: UInt64 = 0
   public var eventsNotStored: UInt64 = 0
   /// Fixes accepted, and published where live, while nothing could be stored. Also counted elsewhere.

@@ -38,8 +38,8 @@ public struct Actor: Sendable, Equatable {
   func hashValue(seed: UInt64) -> UInt64 { id.text.hashValue(seed: seed ^ UInt64(role.rawValue)) }
 }
 
-/// One `location_update` of a driver's session. A loop reads each message into one that it keeps, so that it is copied
-/// once.
+/// One `location_update` of a driver's session. A loop keeps one of these, into which it reads each message, so that
+/// the message is copied only once.
 public struct FixInput: Sendable, BitwiseCopyable {
   public var session: SessionRef
   public var received: Moment
@@ -83,7 +83,7 @@ public struct BatchInput: Sendable {
   var isOfCurrentTrip: Bool { takesCurrentTrip && batch.tripID == nil }
   /// The app of a request in its own format; else nil.
   public var phone: PhoneFormat?
-  /// The hub that had the driver is gone: this one has it from now on.
+  /// The hub that had the driver has failed: this one takes the driver over.
   public var seizesDriver = false
 
   public init(
@@ -177,7 +177,7 @@ public enum HubQuery: Sendable {
 /// The audience of an answer.
 public enum Audience: UInt8, Sendable, CaseIterable {
   case ops
-  /// Get what `PublicAudience` shows.
+  /// They see only what `PublicAudience` shows.
   case riders
 }
 
@@ -203,7 +203,7 @@ public enum HubInput: Sendable {
   indirect case tripChange(TripChangeInput)
   /// `by`: the driver of the session or request.
   indirect case offerDecline(SessionRef, MessageID, OfferDecline, by: Identifier)
-  /// From another hub.
+  /// An offer, its end or a refusal, between a trip's hub and its driver's.
   indirect case offer(SessionRef, SentOffer)
   /// `replyTo` is the message's id; nil over HTTP.
   indirect case trips(SessionRef, TripQuestion, replyTo: MessageID? = nil)
@@ -213,7 +213,7 @@ public enum HubInput: Sendable {
   case released(outlet: UInt32, ChannelHandle)
   /// A session begins to watch cells, or has fallen behind in them: it needs snapshots.
   indirect case areaSnapshots(SessionRef, [ChannelHandle])
-  /// A session stops watching a part of the map. Its outlet knows the cells; this is returned in order.
+  /// A session stops watching a part of the map. Its outlet knows the cells; the hub answers in order with its output.
   indirect case leaveView(SessionRef, MessageID, Unsubscribe)
   /// Asks, after a change of the session's grants, for the name of a subscribed channel and whether the session is a
   /// party of its trip.

@@ -67,12 +67,12 @@ public struct HubLimits: Sendable, Equatable {
   public var queriesPerIdentity = RoleLimits(driver: 4, rider: 8, ops: 64)
   /// Unfinished pages of trips. Past it a further one is refused with `rate_limited`, over HTTP 503 with `Retry-After`.
   public var tripLists = 64
-  /// Trips that all of them together look at in one turn, 100 µs; the rest follows in the next.
+  /// Trips that one turn looks at for all pages together, 100 µs; the rest follows in the next turn.
   public var tripsListedPerTurn = 2_000
 
   /// Unfinished pages of drivers. Past it a further one is refused like one of trips.
   public var driverLists = 64
-  /// Drivers that all of them together look at in one turn; the rest follows in the next.
+  /// Drivers that one turn looks at for all pages together; the rest follows in the next turn.
   public var driversListedPerTurn = 2_000
 
   /// Shares of one trip, which are stored with it. A rider has at most `tripsPerRider` times as many. Past it: 429.
@@ -121,7 +121,7 @@ public struct HubLimits: Sendable, Equatable {
   public var roamingFences = 16
   /// What a fence costs in a page of a list beside its vertices, in vertices.
   static let positionsPerListedFence = 20
-  /// Index cells of one fence. A large one has as few, which are larger.
+  /// Index cells of one fence, at most. A large fence has larger cells, not more.
   static let cellsPerFence = 48
   /// Fences of one index cell, with which the cost of a fix there grows. At it a fence there is refused with
   /// `storage_full`.
@@ -166,8 +166,8 @@ public struct HubLimits: Sendable, Equatable {
   /// Revoked names, some 300 bytes each. At it a further one is refused with `storage_full`.
   public var revocations = 100_000
   public static let revocationsPerPage = 1000
-  /// Entries of the audit trail in one second: of one identity or address, the number of these, and of all without a
-  /// credential together, some 80 bytes each. Past it they are counted.
+  /// The audit trail's limits for one second: entries of one identity or address, identities and addresses that have
+  /// entries, and entries of all without a credential. Past each, further ones (some 80 bytes) are only counted.
   static let auditEntriesPerSecond = 10
   static let auditedPerSecond = 1000
   static let auditedStrangersPerSecond = 100
@@ -234,7 +234,7 @@ public struct HubTimings: Sendable, Equatable {
   /// A driver without a session, or without a fix, for this long is stale.
   public var stale = 60.0
   /// … but not before this many of its sampling intervals, or, without a session, of the intervals at which it sends.
-  /// The latter count for up to `longestSendingSilence`.
+  /// The latter count for up to `longestSilenceOfSenders`.
   public var staleSamplingIntervals = 2.5
   public var longestSendingSilence = 900.0
   /// The assumed interval of a phone app that posts in its own format, until it has sent less often.

@@ -116,7 +116,7 @@ public enum HubOutput: Sendable {
   /// Revocations changed. All outlets get the changes in the same order, before they are stored, and the asking one
   /// before the answer.
   indirect case revoked(RevocationChange)
-  /// A followed channel has another owner, or its owner other numbers: its state, for all subscribers of this outlet.
+  /// A followed channel has a new owner, or new sequence numbers: its state, for all subscribers of this outlet.
   indirect case channelRestarted(ChannelHandle, Subscribed)
   /// Only for the cluster's outlet (`Hub.joinCluster`).
   indirect case cluster(ClusterOutput)

@@ -11,7 +11,7 @@ package import HubCore
 import HubMessages
 package import HubSystem
 
-/// The questions of one kind, on the hub's side. Only the hub's driver uses it.
+/// The questions of one kind, on the hub's side. Only `HubTurn` uses it.
 package final class Consultation<Question: Sendable> {
   private let collect: (inout Hub, inout [Question]) -> Void
   private let consult: ([Question], Mailbox<HubInput>) -> Bool

@@ -45,7 +45,7 @@ struct FullDiskWatch: Sendable {
   /// Whether an episode is open, though the disk has room now.
   var isOpen: Bool { since != nil || isNotified }
 
-  /// `losses` are those before this look and after it.
+  /// Gives the line to log now, if any. `before` and `after`: the losses before this look and after it.
   mutating func look(
     isFull: Bool, before: Losses, after: Losses, uptime: Int64
   ) -> Line? {

@@ -6,7 +6,7 @@ import Synchronization
 package final class HubMetrics: Sendable {
   private struct State {
     var counters = HubCounters()
-    /// The newest request that they answer.
+    /// The newest request than which `counters` are newer.
     var answered: UInt64 = 0
   }
 

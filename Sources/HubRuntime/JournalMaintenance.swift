@@ -47,7 +47,7 @@ package final class JournalMaintenance: Sendable {
   /// Maintains it until the journal closes. `report` is that of the start.
   package func run(after report: RecoveryReport) {
     lowerThreadPriority()
-    // The position of the newest snapshot, in bytes since the start.
+    // Where the newest snapshot ends, in bytes stored since the start: negative for one from before.
     var mark = -Int64(report.bytes)
     var broken = Set(report.brokenSnapshots)
     var isFailing = false
@@ -83,8 +83,8 @@ package final class JournalMaintenance: Sendable {
 
   // MARK: Snapshots
 
-  /// Throws where the next snapshot will hardly fit on the disk: each minute it would take the journal's own room while
-  /// it is written, for nothing. `last`: the bytes of the one before.
+  /// Throws where the next snapshot will hardly fit on the disk: it would be tried in vain each minute, and meanwhile
+  /// take room that the journal needs. `last`: the bytes of the one before.
   private func requireRoom(_ files: DiskFiles, _ last: Int) throws(JournalError) {
     let needed = last == 0 ? limits.snapshotBytes : last + min(last, limits.snapshotBytes)
     guard let free = freeBytes(files), free < UInt64(needed) else { return }
@@ -169,7 +169,7 @@ package final class JournalMaintenance: Sendable {
     return (after, after.needsSnapshot(rule, limits: limits, now: now))
   }
 
-  /// The time from which ages count, in ms since 1970.
+  /// The present time for the ages of segments, in ms since 1970.
   private func look(at clock: inout RetentionClock?, _ inventory: JournalInventory) -> Int64 {
     let reading = ClockReading.read()
     let (uptime, wall) = (reading.uptimeNanoseconds / 1_000_000, reading.unixMilliseconds)

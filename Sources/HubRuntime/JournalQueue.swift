@@ -26,12 +26,12 @@ public struct JournalConfiguration: Sendable {
 package final class JournalQueue: Sendable {
   package let commit: GroupCommit
   package let maintenance = Locked(MaintenanceCounters())
-  /// What replaces the rule of the start; nil until there is one.
+  /// The retention rule that replaces the one of the start; nil until it was reloaded.
   package let retention = Locked<RetentionRule?>(nil)
   private let limits: JournalLimits
   private let log: Log
   private let watch = Locked(FullDiskWatch())
-  /// The watch has an end to log. Kept apart, so that a hub with room on its disk need not ask.
+  /// Whether `watch` has an end to log. It is kept apart, so that a hub with room on its disk need not take the lock.
   private let isWatching = Atomic(false)
 
   package init(limits: JournalLimits, log: Log) {
@@ -54,7 +54,7 @@ package final class JournalQueue: Sendable {
     }
   }
 
-  /// The disk is full, or was before.
+  /// Releases what waited, and logs that the disk is full, or no longer.
   private func release(
     _ hub: inout Hub, through ticket: UInt64, condition: StorageCondition, isFull: Bool, _ now: Moment
   ) {

@@ -33,7 +33,7 @@ package final class Lifecycle: Sendable {
   /// Nanoseconds over which sessions are closed.
   package var spread: Int64 { spreadOver.load(ordering: .relaxed) }
 
-  /// Only the first call counts.
+  /// Requests the stop, as of `uptime` (ns). Only the first call counts.
   package func requestStop(at uptime: Int64) {
     _ = stopRequested.compareExchange(expected: .max, desired: uptime, ordering: .relaxed)
   }

@@ -3,7 +3,7 @@ import HubCore
 package import HubMessages
 import HubSystem
 
-/// Whom an answer is for, by a number of its own: whoever has others' answers, too, leaves them room.
+/// The identity that an answer is for, as a number. Each has a limit of its own, so that others have room, too.
 package struct MemoryOwner: Sendable {
   fileprivate let number: UInt64
   fileprivate let role: Role
@@ -11,11 +11,11 @@ package struct MemoryOwner: Sendable {
   package init(_ number: UInt64, _ role: Role) { (self.number, self.role) = (number, role) }
 }
 
-/// A limit of bytes in use. A tenth is kept for ops, and nobody has more than `RuntimeLimits.memoryParts` leaves.
+/// A limit of bytes in use. A tenth is kept for ops, and one owner has at most 1/`RuntimeLimits.memoryParts`.
 package final class MemoryBudget: Sendable {
   private struct Use {
     var bytes = 0
-    /// Only of those that have any.
+    /// Bytes by owner, without those that have none.
     var owned: [UInt64: Int] = [:]
   }
 
@@ -60,7 +60,7 @@ package final class MemoryReservation: Sendable {
   private let bytes: Int
   private let owner: MemoryOwner?
   private let budget: MemoryBudget
-  /// Counts for whoever asked until the memory is free.
+  /// The question's share of the asker's limit, kept until the memory is free.
   private let question: (any Sendable)?
 
   /// Nil where the others, or the owner's other answers, leave no room. `question` is freed with it.

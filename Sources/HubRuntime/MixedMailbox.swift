@@ -14,7 +14,7 @@ package final class MixedMailbox<Common: BitwiseCopyable & Sendable, Rare: Senda
   /// Memory for so many elements is kept, whether or not it is used.
   private static var keptElements: Int { 8192 }
 
-  /// It wakes nobody: the producer knows how soon the consumer has to look.
+  /// Makes an empty mailbox. It does not wake the consumer: that is left to the producer, who knows what is urgent.
   package init(capacity: Int) {
     precondition(capacity > 0)
     self.capacity = capacity
@@ -42,7 +42,7 @@ package final class MixedMailbox<Common: BitwiseCopyable & Sendable, Rare: Senda
     waiting.withLock { queue in
       isFilled.store(false, ordering: .relaxed)
       swap(&queue, &batch)
-      // All three lists, the producer's too, come by here: what one stall has needed is not kept for good.
+      // By swaps, producer, queue and consumer use all lists in turn: memory that one stall needed is freed here.
       if queue.capacity > Self.keptElements, queue.capacity / 8 > batch.count { queue = MixedList() }
     }
   }

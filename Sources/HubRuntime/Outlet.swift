@@ -43,7 +43,7 @@ package final class Outlet: Sendable {
   /// a thread to wake.
   func assist() { runTurn() }
 
-  /// Nobody empties the mailbox any more.
+  /// Notes that the mailbox is no longer emptied.
   func close() { hasClosed.store(true, ordering: .releasing) }
 
   var isClosed: Bool { hasClosed.load(ordering: .acquiring) }

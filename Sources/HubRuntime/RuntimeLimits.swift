@@ -9,10 +9,10 @@ enum RuntimeLimits {
   /// Records of a driver that are read for the track of one trip: four days of one a second. Past it the track is
   /// refused (413).
   static let recordsPerTrack = 400_000
-  /// Records from behind a trip's end that are passed over, since the hub's clock may have been ahead for a while. Past
-  /// it the track is done.
+  /// Records from long after a trip's end that are skipped, since the hub's clock may have been ahead for a while. Past
+  /// it the track counts as complete.
   static let recordsBehindTrack = 1000
-  /// The part of the memory for other threads' answers that one identity may have, a quarter. Past it: 503, unless it
-  /// is its only one.
+  /// One identity may have 1/`memoryParts` of the memory for other threads' answers. Past it its next answer is 503,
+  /// unless it has no other.
   static let memoryParts = 4
 }

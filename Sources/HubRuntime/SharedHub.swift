@@ -25,8 +25,8 @@ package final class SharedHub: @unchecked Sendable {
   /// threads that wake it, when something was stored or looked up.
   private static let host = 0
 
-  /// With this many deliveries the loops are woken, and send them while this one continues; with fewer in a turn, for
-  /// all others together, they are sent for the loops that sleep.
+  /// If a turn has this many deliveries for other loops, these are woken to send them while this loop continues; fewer
+  /// are sent by this loop for those that sleep.
   private static let manyDeliveries = 9
 
   private let lock = CombiningLock()
@@ -35,8 +35,7 @@ package final class SharedHub: @unchecked Sendable {
   private let outlets: [Outlet]
   /// The loops with inputs in their inbox.
   private let posted = AtomicOutletSet()
-  /// The hub's next turn, as each loop last saw it: that of the loop that ran it last is right. Entries are a cache
-  /// line apart.
+  /// When the next turn is due, as each loop saw it when it last ran the hub; the newest counts. A cache line apart.
   private let nextTurns: UnsafeMutablePointer<Int64>
   /// The outlets for which each loop has a little output; touched only by that loop's turns.
   private let toAssist: UnsafeMutablePointer<OutletSet>
@@ -119,7 +118,7 @@ package final class SharedHub: @unchecked Sendable {
     while let other = sleeping.popFirst() { outlets[other].assist() }
   }
 
-  /// Most turns of a loop that only sends, or reads pongs, have no input for the hub.
+  /// Whether this loop has to run the hub. Most turns of one that only sends, or reads pongs, have no input for it.
   private func isWanted(by loop: Int, _ inputs: borrowing HubInputs, _ now: Moment) -> Bool {
     unsafe !inputs.isEmpty || loop == SharedHub.host || nextTurns[loop * SharedHub.stride] <= now.uptime
       || lifecycle.isShuttingDown
@@ -161,7 +160,7 @@ private struct SharedTurns: ~Copyable {
   /// When the counters are published next (uptime, ns), and the newest answered request for them.
   private var nextTick: Int64
   private var answered: UInt64 = 0
-  /// Loops read the clock when they wake, so one that takes the hub later may have an earlier time.
+  /// The newest turn's time. Loops read the clock when they wake, so one that takes the hub later may be behind it.
   private var now: Moment
 
   init(_ turn: consuming HubTurn, metrics: HubMetrics, now: Moment) {

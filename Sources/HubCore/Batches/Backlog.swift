@@ -28,7 +28,7 @@ struct Backlog {
   private(set) var credit = HubLimits.backlogCredit
   /// Live inputs of this turn.
   private var live = 0
-  /// Batches and resumes are served in turns.
+  /// Batches and resumes alternate: whether a resume was preferred last.
   private var prefersResume = false
   private var servedOneThisTurn = false
   /// Fixes in batches that wait.
@@ -44,12 +44,12 @@ struct Backlog {
 
   mutating func spend(_ cost: Int) { credit -= cost }
 
-  /// What happens to an input that comes.
+  /// Whether an input is handled at once, deferred or refused.
   enum Admission {
     case now, waits, refused
   }
 
-  /// Admits a batch of `new` fixes, behind so many messages of its driver; one that is handled now is paid for.
+  /// Decides about a batch of `new` fixes, of whose driver `waiting` messages wait; pays for one that is handled now.
   mutating func admit(fixes new: Int, behind waiting: Int, _ limits: HubLimits) -> Admission {
     if batches.isEmpty, credit > 0 {
       spend(new)
@@ -58,7 +58,7 @@ struct Backlog {
     return fixes + new <= limits.waitingFixes && waiting < limits.waitingPerDriver ? .waits : .refused
   }
 
-  /// Admits a subscription: behind those that wait, of which there may be `limit` if it resumes.
+  /// Decides about a subscription, which may not overtake others. One that resumes is refused behind `limit` of them.
   func admit(resuming: Bool, limit: Int) -> Admission {
     if !hasResumes, !resuming || credit > 0 { return .now }
     return !resuming || waitingResumes < limit ? .waits : .refused
@@ -71,11 +71,11 @@ struct Backlog {
 
   mutating func append(resume entry: Entry) { resumes.append(entry) }
 
-  /// All live inputs of the turn are handled.
+  /// Adds the credit that a turn has earned, after all its live inputs.
   mutating func endLive() { credit = min(credit + live / 3 + Backlog.creditOfTurn, HubLimits.backlogCredit) }
 
-  /// The oldest entry of either kind, in turns, if the credit covers it, or if this turn had no other input and gave
-  /// none yet.
+  /// Takes the oldest entry of the one kind or the other, alternately; nil where none is left, or no credit. A turn
+  /// without live inputs gets its first entry without credit.
   mutating func next() -> Entry? {
     guard !isEmpty, credit > 0 || (live == 0 && !servedOneThisTurn) else { return nil }
     prefersResume = !prefersResume
@@ -97,11 +97,11 @@ struct Backlog {
 extension HubInput {
   /// What an input may not overtake.
   enum Lane {
-    /// What the driver of a session has sent before.
+    /// Waiting messages of the session's driver.
     case ofDriver(SessionRef)
-    /// Subscriptions before it, whose end it is.
+    /// Waiting subscriptions, one of which it may end.
     case ofSubscriptions
-    /// Nothing, or what its admission knows.
+    /// Nothing; the order of batches and subscriptions is decided where they are admitted.
     case free
   }
 

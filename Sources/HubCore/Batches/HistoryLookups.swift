@@ -20,8 +20,8 @@ public struct HistoryLookup: Sendable {
   /// The key of the driver's fixes in an index.
   public var key: UInt64 { DurableKeys.fixes(ofDriver: driverID) }
 
-  /// The hub's time (ms since 1970) before which none of these fixes came, unless the phone's clock was an hour ahead:
-  /// such a fix is accepted again, and readers of the track see it once.
+  /// Where to begin to read: none of these fixes arrived before this time of the hub (ms since 1970), unless the clock
+  /// of the phone was over an hour ahead. Such a fix is accepted again, and readers of the track see it once.
   public var since: Int64 { times[0] - 3_600_000 }
 }
 
@@ -38,8 +38,8 @@ struct PartialBatch {
   /// The outcome of the others.
   var summary = Ack.Batch(accepted: 0, duplicates: 0, rejected: [])
 
-  /// The fix at an index, to be handled now. Nil for an unreadable one, and where the journal is asked: for those
-  /// before `unknownBefore` that the driver's times do not have.
+  /// The fix at an index, if it is to be handled now. Nil for an unreadable one, and for one that is looked up in the
+  /// journal, since it is older than `unknownBefore` and its time is not remembered.
   @inline(__always)
   mutating func fix(
     at index: Int, of driver: Int, _ drivers: borrowing Drivers, unknownBefore: Int64,
@@ -56,9 +56,9 @@ struct PartialBatch {
     return nil
   }
 
-  /// The trip that a fix belongs to, of the batch's `trip`; and whether it is the first one that belongs to it behind
-  /// others. A phone's backlog may reach back before its driver took the current trip, whose rider is not to see where
-  /// the one before was brought.
+  /// The trip that a fix belongs to: the batch's `trip`, or nil if it was measured before the driver took that trip.
+  /// `isFirst`: it belongs to the trip, and the fix before it did not. A phone's backlog may reach back that far, and
+  /// the trip's rider must not see where the previous rider was taken.
   mutating func trip(
     _ trip: Int?, of fix: Fix, _ trips: borrowing Trips, at now: Timestamp
   ) -> (trip: Int?, isFirst: Bool) {
@@ -68,7 +68,7 @@ struct PartialBatch {
     return (isBeforeTrip ? nil : trip, wasBefore && !isBeforeTrip)
   }
 
-  /// The fixes that waited, without those at `known` times and repetitions, whose times are `found`.
+  /// Splits the fixes that waited into `new` ones and `found`, the times of duplicates: `known` ones, and repetitions.
   mutating func split(known: [Int64]) -> (new: [(index: Int, fix: Fix)], found: [Timestamp]) {
     var (new, found): ([(index: Int, fix: Fix)], [Timestamp]) = ([], [])
     var last: Timestamp?
@@ -103,7 +103,7 @@ struct HistoryLookups {
     fixes + new <= limits.waitingFixes && ofDriver[UInt32(driver)]?.count ?? 0 < limits.waitingPerDriver
   }
 
-  /// The time up to which a driver's fixes are stored, as far as none that waits here is earlier.
+  /// A driver's `storedThrough`, lowered to just before its earliest fix that waits here.
   func limit(_ storedThrough: Timestamp?, of driver: Int) -> Timestamp? {
     guard var end = storedThrough else { return nil }
     for ticket in ofDriver[UInt32(driver)] ?? [] {
@@ -154,14 +154,14 @@ struct HistoryLookups {
     return taken
   }
 
-  /// Removes the answered batch and starts the driver's next lookup.
+  /// Removes and returns a batch that is answered or refused; nil if it was removed before.
   mutating func finish(_ ticket: UInt64) -> PartialBatch? {
     guard let batch = batches.removeValue(forKey: ticket) else { return nil }
     fixes -= batch.input.batch.fixes.count
     return batch
   }
 
-  /// The driver's batch was handled; its records have tickets up to `storage`.
+  /// Ends the driver's lookup, and starts its next one for when records up to the ticket `storage` are stored.
   mutating func resume(driver: UInt32, storage: UInt64) {
     ofDriver[driver]?.removeFirst()
     if let next = ofDriver[driver]?.first {

@@ -12,12 +12,12 @@ struct Driver {
   private(set) var isStale = false
   /// Its newest session is at another hub of the cluster.
   var isElsewhere = false
-  /// How often a session of it has begun here, where hubs are several; it wraps.
+  /// In a cluster: how often a session or post of the driver has arrived at this hub. It wraps around.
   var arrivals: UInt16 = 0
-  /// An entry of the deadlines waits to forget the driver. It stays when the driver comes back, so that one that comes
-  /// and goes all day has two entries, not one for each time.
+  /// Whether a deadline is armed for forgetting the driver. It stays armed when the driver comes back, so that one that
+  /// comes and goes all day does not add an entry each time.
   var isRetentionArmed = false
-  /// A deadline is armed for the end of the time for which ops see it offline.
+  /// Whether a deadline is armed for when ops' areas stop showing the offline driver.
   var isAbsenceArmed = false
   var tracker = Tracker()
   /// The number of known trips that it began.
@@ -49,13 +49,13 @@ struct Driver {
   /// When the newest accepted fix came, and since when it has no session (uptime, ns).
   private(set) var lastFix: Int64
   private(set) var disconnected: Int64
-  /// Decides how often it should send; has the interval that it was sent last (seconds), and when (uptime, ns).
+  /// Decides how often it should send; last advised: `samplingInterval` (s), at `samplingAdvised` (uptime, ns).
   private var sampling = SamplingPolicy()
   private(set) var samplingInterval: Float = 0
   /// The interval (seconds) of a driver without a session (`noteSending`); negative before its first message.
   private(set) var sendingInterval: Float = -1
   private(set) var samplingAdvised = Int64.min / 2
-  /// What of it is on stable storage.
+  /// The part of its state that is on stable storage.
   var durable = DriverStorage()
 
   init(id: Identifier, areaRank: UInt32, uptime: Int64) {
@@ -81,7 +81,7 @@ struct Driver {
 
   // MARK: Positions
 
-  /// Stores a published position. Without a session `noteSending` comes before it.
+  /// Stores a published position. For a driver without a session, call `noteSending` first.
   @inline(__always)
   mutating func storePosition(_ position: Position, trip: Handle?, at now: Moment) {
     self.position = position
@@ -162,10 +162,10 @@ struct Driver {
 
   // MARK: How often it sends
 
-  /// Notes a fix without a session: the interval since the last one is how often the driver sends. Bursts, as when a
-  /// phone empties its queue, do not hide a longer interval, which is kept until as much time has passed in shorter
-  /// ones. A gap over `longestSendingSilence` is an absence and changes nothing. An interval counts for no more than
-  /// leads to that silence, or it would be kept for hours. `lastStall` is when the hub's last stall ended.
+  /// Estimates how often a driver without a session sends, from the time since its last fix. A burst, as when a phone
+  /// empties its queue, does not hide a longer interval, which is kept until shorter ones add up to as much. A gap over
+  /// `longestSilenceOfSenders` is an absence and changes nothing. The estimate is capped at the interval that allows
+  /// this silence, or it would be kept for hours. `lastStall` is when the hub's last stall ended (uptime, ns).
   @inline(never)
   mutating func noteSending(at uptime: Int64, lastStall: Int64, _ timings: HubTimings) {
     let known = sendingInterval
@@ -178,8 +178,7 @@ struct Driver {
     }
   }
 
-  /// Notes that an app sends for it with at most this interval (seconds), as configured, until a longer one is
-  /// observed.
+  /// Notes that a phone app sends for it, with this configured interval (seconds) until a longer one is observed.
   mutating func noteDevice(interval: Double) {
     if session == nil { sendingInterval = max(sendingInterval, Float(interval)) }
   }
@@ -240,10 +239,10 @@ struct Driver {
   /// When it is forgotten without further input (uptime, ns).
   func forgetsAt(_ timings: HubTimings) -> Int64 { max(lastFix, disconnected) + nanoseconds(timings.retention) }
 
-  /// The driver is still in use: the next check is a retention later.
+  /// Notes that the driver is still in use, so that the next check comes a retention later.
   mutating func putOffForgetting(at uptime: Int64) { disconnected = uptime }
 
-  /// Recomputes times of a driver that a start with a wrong wall clock took for long absent.
+  /// Corrects by the present wall clock since when a restored driver is absent: at the start it may have been wrong.
   mutating func reckonAgain(at now: Moment) {
     if durable.isKnown { disconnected = max(disconnected, durable.uptimeHeard(at: now) - 1_000_000) }
   }

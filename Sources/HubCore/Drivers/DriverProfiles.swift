@@ -36,7 +36,7 @@ struct DriverProfileTable: ~Copyable {
 
   var count: Int { slab.count }
 
-  /// The profile of an index given by `take`; an empty one for −1.
+  /// The profile of an index given by `replace`; an empty one for −1.
   func profile(_ index: Int32) -> DriverProfile { index < 0 ? DriverProfile() : slab[Int(index)].profile }
 
   func vehicleType(_ index: Int32) -> InlineText? { index < 0 ? nil : slab[Int(index)].profile.vehicleType }

@@ -49,7 +49,8 @@ enum SessionTakeover {
 }
 
 struct DriverSessions {
-  /// By outlet and slot: the driver of that session, or −1; below −1, of a replaced session that is not closed yet.
+  /// By outlet and slot: the session's driver; −1 for none; below −1 (`cell(ofReplaced:)`) the driver of a session that
+  /// was replaced but is not closed yet.
   private var drivers: [[Int32]]
   /// By outlet and slot: the client of that session (`HubInput.driverConnecting`).
   private var clients: [[UInt32]]
@@ -117,8 +118,8 @@ struct DriverSessions {
     return older
   }
 
-  /// Notes that the driver's session is closed for one at another hub. True where its client was notified so before,
-  /// and came again.
+  /// Notes that the driver's session is closed for one at another hub. True where its client has reconnected shortly
+  /// after a session of it was closed for the same reason.
   mutating func leave(_ session: SessionRef, driver: Int, at uptime: Int64, _ timings: HubTimings) -> Bool {
     let client = clients[Int(session.outlet)][Int(session.slot)]
     guard client != 0, let last = departures.updateValue((client, uptime), forKey: Int32(driver)) else { return false }
@@ -160,7 +161,7 @@ struct DriverSessions {
     return replaced
   }
 
-  /// The driver's record goes.
+  /// Removes all notes about a driver that is forgotten.
   mutating func forget(_ driver: Int) {
     overlaps[Int32(driver)] = nil
     replacements[Int32(driver)] = nil

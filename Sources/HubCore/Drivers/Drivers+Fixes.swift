@@ -10,12 +10,11 @@ extension Drivers {
     slab[driver].clock.observe(sent: sent, received: received)
   }
 
-  /// Moves all drivers' clocks where the hub's wall clock was set forward. Where it was set back, each driver's next
-  /// message says so. O(drivers), but only then. It is not recorded: each driver's next message after a restart says
-  /// the same.
+  /// Adjusts all drivers' clock offsets where the hub's wall clock was set forward: O(drivers), but only then. Where it
+  /// was set back, or after a restart, each driver's next message corrects the offset, so nothing is recorded.
   ///
-  /// A machine that was suspended looks like that, too, for its uptime stands still: what came before is then younger
-  /// than it is, until its driver sends again or counts as offline.
+  /// A suspended machine looks the same, since its uptime stops: positions from before then seem younger than they are
+  /// until their driver sends again or counts as offline.
   @inline(__always)
   mutating func applyClockStep(_ now: Moment, after last: Moment) {
     let passed = (now.uptime - last.uptime) / 1_000_000
@@ -45,7 +44,7 @@ extension Drivers {
     slab[driver].fixTimes.map { fixTimes[$0].contains(time) } ?? false
   }
 
-  /// The time (ms since 1970) from which fixes not in memory are known to be new.
+  /// A fix of this time (ms since 1970) or later is new unless its time is remembered.
   func completeSince(_ driver: Int) -> Int64 {
     if let times = slab[driver].fixTimes { return fixTimes[times].completeSince }
     return slab[driver].tracker.latest?.milliseconds ?? .min
@@ -67,14 +66,14 @@ extension Drivers {
     slab[driver].storePosition(position, trip: trip, at: now)
   }
 
-  /// An app of a foreign format sends for the driver: its interval limits the silence that is expected.
+  /// Notes that a phone app with a format of its own sends for the driver, with the configured interval.
   mutating func noteDevice(_ driver: Int) { slab[driver].noteDevice(interval: timings.deviceInterval) }
 
   /// Notes the arrival of a fix that is not published.
   mutating func noteUnpublished(_ driver: Int, at uptime: Int64) { slab[driver].noteUnpublished(at: uptime) }
 
-  /// Remembers a driver's fix times from its first batch on, newest first, up to the limits. `isStored`: there is a
-  /// journal, which may lack the newest.
+  /// Begins to remember a driver's newest fix times, with its first batch, unless the table is full. `isStored`: there
+  /// is a journal, which may not have the newest fix.
   mutating func rememberFixTimes(of driver: Int, isStored: Bool, counting counters: inout HubCounters) {
     guard slab[driver].fixTimes == nil else { return }
     guard fixTimes.count < limits.driversWithFixTimes else { return counters.count(full: .fixTimes) }
@@ -104,7 +103,7 @@ extension Drivers {
     if marks.unrecorded.count > 0, disposition != .confirmed { removeUnrecorded(time, driver: driver) }
   }
 
-  /// Writes a message's fixes, which named `trip`, as a record.
+  /// Notes a record of a message's fixes, which named `trip`.
   @inline(__always)
   mutating func noteRecord(_ driver: Int, trip: Handle?, heard: Timestamp, hasPublished: Bool) {
     if trip != nil { slab[driver].lastTrip = trip }
@@ -135,7 +134,7 @@ extension Drivers {
     return slab[driver].durable.newest.map { time > $0 } ?? true
   }
 
-  /// Up to which of the driver's fixes everything is stored when the journal's records up to `ticket` are.
+  /// The time up to which all of the driver's fixes are stored when the journal's records up to `ticket` are.
   mutating func storedThrough(_ ticket: UInt64, of driver: Int) -> Timestamp? {
     marks.storedThrough(ticket, driver)
   }

@@ -3,7 +3,7 @@ import HubGeo
 import HubMessages
 
 extension Drivers {
-  /// A session of the driver has begun here, where it has these channels.
+  /// Notes that the driver has arrived at this hub, and sets the indices of the channels that it has here.
   mutating func arrive(_ driver: Int, on channel: Int?, raw: Int?) {
     arrive(driver)
     link(driver, to: channel)

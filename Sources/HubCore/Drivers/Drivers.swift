@@ -9,7 +9,7 @@ struct Drivers: ~Copyable {
   let limits: HubLimits
   let timings: HubTimings
   private var seed: UInt64
-  /// Named, like all non-private members here, only in this folder (TidyTests).
+  /// Like all members here that are not private, used only in this folder: TidyTests checks that.
   var slab = Slab<Driver>()
   private var ids = IndexTable()
   private(set) var profiles: DriverProfileTable
@@ -190,8 +190,8 @@ struct Drivers: ~Copyable {
   /// Notes the end of a stall.
   mutating func noteStall(at uptime: Int64) { lastStall = uptime }
 
-  /// The time may come nearer, with a session's end or a shorter sampling interval, but stays at least `stale` after
-  /// that. So one entry, checked at least that often, is never late.
+  /// Arms the next check for staleness. A session's end or a shorter sampling interval may bring staleness nearer, but
+  /// not to within `stale` seconds of that moment. So one entry, checked at least that often, is never late.
   private func armStaleness(_ driver: Int, at uptime: Int64, _ deadlines: inout Deadlines) {
     let look = min(slab[driver].staleAt(lastStall: lastStall, timings), uptime + nanoseconds(timings.stale))
     deadlines.arm(.driverStaleness, handle(of: driver), at: look)
@@ -244,14 +244,14 @@ struct Drivers: ~Copyable {
     return true
   }
 
-  /// The driver has come here, with a session or a post.
+  /// Notes that a session or post of the driver has arrived at this hub.
   mutating func arrive(_ driver: Int) {
     slab[driver].isElsewhere = false
     slab[driver].arrivals &+= 1
   }
 
-  /// A session of the driver has begun at another hub: here it goes offline. Gives its sessions here, all to be closed:
-  /// an older one would become current again; and whether their client has come again after a 4409.
+  /// Takes the driver offline here, since a session of it has begun at another hub. Gives its sessions here, which must
+  /// all be closed, or an older one would become current again; and whether their client has returned after a 4409.
   mutating func leave(
     _ driver: Int, at uptime: Int64, _ deadlines: inout Deadlines
   ) -> (sessions: [SessionRef], isRepeated: Bool) {
@@ -263,7 +263,7 @@ struct Drivers: ~Copyable {
       ended.append(session)
     }
     slab[driver].isElsewhere = true
-    slab[driver].isAbsenceArmed = false  // an armed one is for later
+    slab[driver].isAbsenceArmed = false  // one that is armed may be for a later time
     if !slab[driver].isStale {
       becomeStale(driver, at: uptime, &deadlines)
     } else {

@@ -8,11 +8,11 @@ struct FixTimes {
   /// Ascending.
   private var milliseconds: [Int64] = []
 
-  /// Times from here on that are not in the list are new.
+  /// A time at or after this one (ms since 1970) is new unless it is in the list.
   private(set) var completeSince = Int64.min
 
-  /// For a driver whose newest fix is known, if it has sent any. One that could not be recorded counts as unseen.
-  /// `latest`: no fix is later; the newest, unless its clock was set back.
+  /// Begins with the driver's newest fix, nil if it has sent none; one without a record counts as unseen. `latest`: the
+  /// latest time of any fix of the driver, later than the newest fix where its clock was set back.
   init(capacity: Int, newest: Timestamp? = nil, isRecorded: Bool = true, completeSince latest: Timestamp? = nil) {
     self.capacity = capacity
     guard let newest else { return }

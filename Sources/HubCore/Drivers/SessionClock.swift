@@ -14,13 +14,13 @@ struct SessionClock {
   private var window = noWindow
 
   private static let noWindow = UInt16.max
-  /// A window is 2^18 ms, some 4.4 minutes by the hub's clock, in which also a driver that stands sends twice.
+  /// A window is 2^18 ms, some 4.4 minutes by the hub's clock, in which even a stationary driver sends twice.
   static let windowBits: Int64 = 18
 
   /// Times are between `Timestamp.accepted`'s bounds, and so is their difference.
   static let largestOffset = Timestamp.accepted.upperBound.milliseconds
 
-  /// Milliseconds by which the hub's wall clock leads its uptime at once where it was set, and was not only read late.
+  /// Milliseconds by which the wall clock must jump ahead of the uptime to count as set; reading them takes time, too.
   static let stepThreshold: Int64 = 100
 
   init() {}
@@ -41,7 +41,7 @@ struct SessionClock {
   private mutating func take(_ difference: Int64, in window: UInt16) {
     var offset = offsetMilliseconds ?? difference
     if window != self.window {
-      // What remains is the last window's smallest one, where it is known.
+      // Of earlier windows only the last one's smallest difference counts, where it is known.
       offset = self.window == SessionClock.noWindow || excess == .max ? difference : offset + Int64(excess)
       excess = .max
       self.window = window
@@ -51,7 +51,8 @@ struct SessionClock {
     offsetMilliseconds = offset
   }
 
-  /// The hub's clock was set forward. Without this the smallest difference would be one by its former clock for ever.
+  /// Adjusts the offset to the hub's clock, which was set forward. Else a difference by the former clock would stay the
+  /// smallest until the end of the next window.
   mutating func move(by milliseconds: Int64) {
     offsetMilliseconds = offsetMilliseconds.map { min($0 + milliseconds, SessionClock.largestOffset) }
   }

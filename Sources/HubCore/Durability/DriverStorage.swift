@@ -1,4 +1,4 @@
-// What the journal has of a driver, as far as each driver's record in memory says it; the rest is in `StorageMarks`.
+// What the journal has of a driver: the part that is kept in the driver's record. The rest is in `StorageMarks`.
 import HubMessages
 
 struct DriverStorage {
@@ -10,7 +10,7 @@ struct DriverStorage {
   var isOffline = false
   /// The interval in its newest record of fixes (`StoredTracking.sendingInterval`), in seconds.
   var sendingInterval: UInt16 = 0
-  /// When that fix, or else the driver's last message, came by the hub's wall clock.
+  /// When the fix of `newest`, or without one the driver's last message, arrived by the hub's wall clock.
   var heard = Timestamp(milliseconds: 0)
 
   /// Notes a record of the driver's fixes or another message that came at `time`.
@@ -27,7 +27,7 @@ struct DriverStorage {
     isKnown = true
   }
 
-  /// `heard` in this hub's uptime (ns). Where the wall clock was set back no time has passed.
+  /// `heard` as an uptime of this hub (ns), perhaps negative; `now` where the wall clock was set back behind it.
   func uptimeHeard(at now: Moment) -> Int64 {
     let passed = now.timestamp.milliseconds - heard.milliseconds
     return now.uptime - min(max(passed, 0), 1 << 40) * 1_000_000

@@ -21,7 +21,7 @@ enum DurableRecord: Equatable {
   case channelForgotten(Channel)
   /// No removed channel had a higher number. Written in snapshots.
   case highestSequence(UInt64)
-  /// The fixes of one message, for readers of the journal; what the hub restores of them is in this.
+  /// The fixes of one message. Readers of the journal get each (`FixesRecord`); this is what the hub restores of them.
   case fixes(DurableFixes)
   /// The present state of a driver: what it reported, and its newest fix.
   case driver(DurableDriver)
@@ -60,7 +60,7 @@ enum DurableRecord: Equatable {
 /// What is stored of a trip.
 struct DurableTrip: Equatable {
   var id: Identifier
-  /// In the order in which trips began.
+  /// Numbers trips in the order in which they began.
   var number: UInt64
   /// When it began and was last moved, by the hub's wall clock.
   var created: Timestamp
@@ -81,7 +81,7 @@ struct DurableTrip: Equatable {
   var ended: Timestamp?
   /// Oldest first.
   var recentMoves: [UInt64]
-  /// The newest published one, for the present target.
+  /// The newest published ETA, if it is for the present target.
   var eta: DurableETA?
   var shares: [TripShare] = []
   /// How many shares were made, also those that have expired and are in no list.
@@ -106,7 +106,7 @@ struct DurableDriver: Equatable {
   var newest: Timestamp?
   /// The time at which its position was published, where that differs from its own (Tracking/ClockChange.swift).
   var published: Timestamp?
-  /// When that fix, or else the driver's last message, came by the hub's wall clock.
+  /// When the fix of `newest`, or without one the driver's last message, arrived by the hub's wall clock.
   var heard: Timestamp
   /// `driver_offline` was published, and no `driver_online` since.
   var isOffline = false

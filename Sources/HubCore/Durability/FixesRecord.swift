@@ -3,7 +3,7 @@
 //
 //     driver id, optional trip id, arrival (hub's wall clock), state of tracking (StoredTracking.swift)
 //     optional progress of the trip
-//     optional time at which the newest published one was published, where it was not its own
+//     optional published time of the newest published fix, where it is not the fix's own
 //     number of fixes 2, fixes (StoredFix.swift)
 //
 // Unsafe island: the caller keeps the bytes while a record exists, and the reader has checked that they are all there.
@@ -21,7 +21,7 @@ public struct FixesRecord {
   public let received: Timestamp
   let tracking: StoredTracking
   let progress: TripProgress?
-  /// When the newest published one was published, where not at its own time (Tracking/ClockChange.swift).
+  /// The published time of the newest published fix, where it is not the fix's own (Tracking/ClockChange.swift).
   let published: Timestamp?
   private let fixes: UnsafeRawBufferPointer
 

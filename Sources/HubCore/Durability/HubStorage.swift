@@ -25,17 +25,17 @@ struct HubStorage: ~Copyable {
   private(set) var storedThrough: UInt64 = 0
   /// Records up to this number are waited for.
   private(set) var awaited: UInt64 = 0
-  /// The hub's driver answers `HistoryLookup`s.
+  /// Whether the hub's caller answers `HistoryLookup`s.
   let looksUp: Bool
   private(set) var condition = StorageCondition.good
   private(set) var held = HeldOutputs()
-  /// The records whose answers were last refused because nothing could be stored.
+  /// The numbers of the records whose waiting answers were refused last, because nothing could be stored.
   private(set) var unanswered: ClosedRange<UInt64> = 0...0
   /// Inputs among the held entries.
   private(set) var parked = 0
   /// Held entries are being released.
   private(set) var isReleasing = false
-  /// The number of the record with the last removed channel.
+  /// The number of the newest handover that says that a channel was forgotten.
   private(set) var forgottenTicket: UInt64 = 0
 
   /// Without a journal.
@@ -51,7 +51,7 @@ struct HubStorage: ~Copyable {
     self.limit = limit
   }
 
-  /// The number of the newest change; 0 where nothing is stored.
+  /// The number of the handover that has the newest change; 0 where there was none.
   var newest: UInt64 { records.isEmpty ? ticket - 1 : ticket }
 
   /// Whether a change is not stored yet.

@@ -36,7 +36,7 @@ struct RecordReader: ~Copyable {
   /// `bytes` must stay valid while the reader is used.
   init(_ bytes: UnsafeRawBufferPointer) { unsafe self.bytes = unsafe bytes }
 
-  /// For values outside a record.
+  /// Reads values that are not in a record: `bytes` begin with the first.
   init(whole bytes: UnsafeRawBufferPointer) {
     unsafe self.bytes = unsafe bytes
     end = bytes.count

@@ -135,7 +135,7 @@ extension MessageID: Recorded {
   }
 }
 
-/// Of any length.
+/// A text of any length: its length in four bytes, then UTF-8.
 extension String: Recorded {
   func write(into bytes: inout ByteBuffer) {
     UInt32(utf8.count).write(into: &bytes)

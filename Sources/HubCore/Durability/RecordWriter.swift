@@ -84,7 +84,7 @@ enum RecordWriter {
     setLength(at: start, in: &bytes)
   }
 
-  /// The length of the record that begins at `start` and ends here.
+  /// Sets the length of the record that begins at `start` and ends with the buffer.
   private static func setLength(at start: Int, in bytes: inout ByteBuffer) {
     let length = UInt32(bytes.count - start - 4)
     unsafe bytes.withMutableBytes {

@@ -9,7 +9,7 @@
 import HubMessages
 
 extension HubOutput {
-  /// Whether a sender waits for this, so that it has a `refusedForStorage`.
+  /// Whether a sender waits for this. All of these but `unsubscribed` have a `refusedForStorage`.
   var isAnswer: Bool {
     switch self {
     case .reply(_, let reply): reply.storedMessageID != nil

@@ -1,5 +1,5 @@
 // Which fixes of a driver are on stable storage, in a few numbers: for a pong's `storedThrough`, and for the driver's
-// record in a snapshot. In a table beside the drivers', which has nothing where there is no journal.
+// record in a snapshot. They are in a table of their own, which stays empty without a journal.
 //
 // Fixes keep coming while earlier ones are being stored, so one number for each would grow. Two marks are kept: the
 // awaited one, and the newest behind it. When the first is stored the second becomes the awaited one, so the answer is
@@ -51,7 +51,7 @@ struct StorageMarks: ~Copyable {
   private var rows: PagedSlab<Row>
   var unrecorded = UnrecordedFixes()
 
-  /// For so many drivers at most. Allocates only what lists them by the thousand.
+  /// Has room for `drivers` drivers; their rows are allocated later, 1,024 at a time.
   init(drivers: Int) { rows = PagedSlab(limit: drivers, pageShift: 10, filler: Row()) }
 
   @inline(__always)
@@ -78,8 +78,8 @@ struct StorageMarks: ~Copyable {
     rows[driver].oldestLate.ticket = max(rows[driver].oldestLate.ticket, ticket)
   }
 
-  /// Notes an accepted fix that could not be recorded. Without room for its time, nothing from it on counts as stored
-  /// while the hub runs. True where it has, or had, room.
+  /// Notes an accepted fix that could not be recorded; false without room for its time. Then no fix of this time or
+  /// later counts as stored while the hub runs.
   mutating func noteUnrecorded(_ time: Timestamp, _ driver: Int, hasRoom: Bool) -> Bool {
     makeRoom(for: driver)
     if unrecorded.contains(time, driver) { return true }

@@ -110,7 +110,7 @@ extension StoredFix {
     unsafe position.write(into: bytes, at: 39)
   }
 
-  /// Reads a fix from the first 56 of `bytes`; nil where they are none.
+  /// Reads a fix from the first 56 of `bytes`; nil where they are no valid one.
   init?(_ bytes: UnsafeRawBufferPointer) {
     guard bytes.count >= StoredFix.size else { return nil }
     func load<Number: FixedWidthInteger & BitwiseCopyable>(_: Number.Type, _ offset: Int) -> Number {
@@ -139,7 +139,7 @@ extension StoredFix {
     unsafe head(of: bytes) != nil && (!isPublished(bytes) || position(of: bytes) != nil)
   }
 
-  /// Disposition and presence of a position of the 56 bytes of a fix; nil where a fixed member is invalid.
+  /// Disposition, time and measured coordinate from the 56 bytes of a fix; nil where one of them is invalid.
   private static func head(of bytes: UnsafeRawBufferPointer) -> (Disposition, Timestamp, Coordinate)? {
     let timestamp = unsafe Timestamp(milliseconds: milliseconds(of: bytes))
     guard let disposition = unsafe Disposition(rawValue: bytes[38]), Timestamp.accepted.contains(timestamp),
@@ -185,7 +185,7 @@ extension StoredPosition {
   /// Bytes of one: those from 39 on of a fix.
   static let size = 17
 
-  /// Reads a position from 17 of `bytes`; nil where they are none.
+  /// Reads a position from 17 of `bytes`; nil where they are no valid one.
   init?(_ bytes: UnsafeRawBufferPointer, at start: Int) {
     guard start + StoredPosition.size <= bytes.count else { return nil }
     func load<Number: FixedWidthInteger & BitwiseCopyable>(_: Number.Type, _ offset: Int) -> Number {

@@ -75,7 +75,7 @@ extension StoredTracking {
     unsafe bytes.storeBytes(of: UInt16(motion.flags.rawValue).littleEndian, toByteOffset: 22, as: UInt16.self)
   }
 
-  /// Reads the first 24 of `bytes`; nil where they are none.
+  /// Reads the first 24 of `bytes`; nil where they are invalid.
   init?(_ bytes: UnsafeRawBufferPointer) {
     guard bytes.count >= StoredTracking.size else { return nil }
     func number<Number: FixedWidthInteger & BitwiseCopyable>(_: Number.Type, _ offset: Int) -> Number {
@@ -102,7 +102,7 @@ extension StoredTracking {
 }
 
 extension StoredMotion {
-  /// m²: a place that is not known on the globe; m²/s².
+  /// m² or m²/s². As a variance of places, 1,000 km squared: the place is unknown.
   fileprivate static let largestVariance: Float = 1e12
 
   /// Whether a filter may begin with it: refuses NaN and values that no filter reaches.

@@ -1,8 +1,8 @@
 // Batches: a driver's backlog, each fix at its time. The ack has the outcome of each, and waits until all are stored.
 //
-// Fixes newer than the driver's newest are handled like live ones. Of older ones memory has the newest times; for those
-// beyond, the journal is read (Batches/HistoryLookups.swift), and they are handled after the answer. As history they
-// affect no live position, so the delay does not matter.
+// Fixes newer than the driver's newest are handled like live ones. To find duplicates among the others, the hub keeps
+// the latest fix times of each driver. For fixes older than these it asks the journal (Batches/HistoryLookups.swift),
+// and handles them after the answer; as history they affect no live position, so the delay does not matter.
 import HubBytes
 import HubGeo
 import HubMessages

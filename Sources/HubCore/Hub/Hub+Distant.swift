@@ -45,7 +45,7 @@ extension Hub {
       guard let trip = try tripForFixes(of: driver, fix.trip, isGranted: fix.isGranted, at: fix.time),
         let position = drivers[driver].position, position.timestamp >= fix.time
       else { return }
-      // It was published before its trip began. A fix of a batch is not the driver's position.
+      // It was published before its trip began. A batch's `fix.time` is when that was sent, later than the position.
       take(position, after: nil, driver: driver, onTrip: trip)
     } catch {}  // it may begin with the driver's next fix
   }
@@ -83,7 +83,7 @@ extension Hub {
     if DistantTrips.isRecorded(trips[trip].progress), storage.hasRoom { recordTrip(trip, isUpdate: false) }
   }
 
-  /// Takes a position of a trip's driver at another hub, or of before the trip, and publishes it.
+  /// Takes and publishes a trip's position: of its driver at another hub, or one published before the trip began.
   private mutating func take(_ position: Position, after last: Position?, driver: Int, onTrip trip: Int) {
     trips.measure(position, after: last, trip: trip, at: now.uptime)
     drivers.storePosition(position, of: driver, trip: trips.handle(of: trip), at: now)

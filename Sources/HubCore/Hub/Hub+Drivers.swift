@@ -2,8 +2,8 @@
 import HubMessages
 
 extension Hub {
-  /// The driver's index, a new record if it is unknown; nil at the limit. Not `isHere`: another hub may have it. Not
-  /// `isOnline`: a message of somebody else names it, and it has not connected.
+  /// The index of the driver, which is added if it is unknown; nil at the limit. `isHere` is false where another hub
+  /// may have the driver; `isOnline` where it has not connected and only somebody else's message names it.
   mutating func findOrInsertDriver(_ id: Identifier, isHere: Bool = true, isOnline: Bool = true) -> Int? {
     if let known = drivers.find(id) { return known }
     guard let driver = drivers.insert(id, at: now.uptime, &deadlines) else {
@@ -51,7 +51,7 @@ extension Hub {
 
   // MARK: What they say of themselves
 
-  /// Sets a driver's status. `id`: its driver, where no session of that driver sends it.
+  /// Sets a driver's status. `id`: the driver, where the report did not come over a session of that driver.
   mutating func setStatus(
     _ session: SessionRef, _ messageID: MessageID, _ report: DriverStatusReport, of id: Identifier?, isKeyed: Bool
   ) {

@@ -13,7 +13,7 @@ extension Hub {
     drivers.noteRecord(
       of: fix.timestamp, disposition, isPublished: position != nil, driver: driver, ticket: storage.ticket,
       storedThrough: storage.storedThrough)
-    // While nothing could be stored, `driver_online` could not be published.
+    // `driver_online` is still due if the driver came back while nothing could be stored.
     if position != nil, drivers[driver].durable.isOffline { publishOnline(driver) }
   }
 

@@ -56,7 +56,7 @@ extension Hub {
   private mutating func applyIfNew(
     _ fix: Fix, sent: Timestamp?, driver: Int, trip: Int?, received: Int64, isRecorded: Bool
   ) -> FixOutcome {
-    // A fix that will be lost is not remembered.
+    // The time of a fix without a record is not remembered, so that a repetition can still be recorded.
     let isLost = storage.isOn && !isRecorded
     guard drivers.insertIfNew(fix.timestamp, of: driver, remembering: !isLost) else {
       counters.fixesDuplicate += 1

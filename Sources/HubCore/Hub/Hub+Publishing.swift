@@ -7,7 +7,7 @@ extension Hub {
     channels.publish(eventOn: channel, at: now.timestamp, &storage, counting: &counters, body)
   }
 
-  /// `isStored`: it shows state that must be stored first. A refusal for want of storage must not wait.
+  /// Emits an output; with `isStored`, once the state that it shows is stored: not for a refusal for lack of storage.
   mutating func emit(_ output: HubOutput, to outlet: UInt32, isStored: Bool) {
     if isStored { emitStored(output, to: outlet) } else { emit(output, to: outlet) }
   }
@@ -21,14 +21,14 @@ extension Hub {
     publishEvent(on: channel, body)
   }
 
-  /// Publishes a raw fix with its outcome, where ops have subscribed to the driver's.
+  /// Publishes a raw fix with its outcome, for ops who have subscribed to the driver's raw fixes.
   @inline(never)
   mutating func publish(raw fix: Fix, _ outcome: FixOutcome, driver: Int) {
     let raw = drivers.rawFix(fix, outcome, of: driver)
     channels.publish(raw, on: Int(drivers[driver].rawChannel), at: now.timestamp)
   }
 
-  /// Keeps the process's figures of the next seconds and publishes them; with `isHistory` those before are only kept.
+  /// Keeps and publishes the process's figures of the next seconds. With `isHistory` they only replace the kept ones.
   mutating func take(_ seconds: [HubFigures], isHistory: Bool = false) {
     figures.keep(seconds, isHistory: isHistory, atMost: limits.figures)
     if !isHistory { for second in seconds { channels.publish(second, at: now.timestamp) } }

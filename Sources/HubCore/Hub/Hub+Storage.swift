@@ -10,9 +10,9 @@ public import HubMessages
 extension Hub {
   // MARK: For the hub's caller
 
-  /// Begins to store changes. With `limit` bytes of records not taken, further changes are refused. `startsEpoch`
-  /// begins a new history of the numbers, where something that was promised is lost. `looksUp`: the caller answers what
-  /// `takeLookups` gives.
+  /// Begins to store changes. While `limit` bytes of records wait to be taken, further changes are refused.
+  /// `startsEpoch`: begin new sequence numbers, since something that was acknowledged is lost. `looksUp`: the caller
+  /// answers the questions of `takeLookups`.
   public mutating func attachJournal(limit: Int, startsEpoch: Bool, epoch: InlineText, looksUp: Bool = false) {
     storage = HubStorage(limit: limit, looksUp: looksUp)
     if isNamed, !startsEpoch { return }
@@ -54,13 +54,13 @@ extension Hub {
 
   // MARK: Reading back
 
-  /// Applies the records in `bytes` to a hub that has not handled anything yet. They are in the order in which they
-  /// were taken, snapshots' first.
+  /// Applies the records in `bytes` to a hub that has not handled anything yet. They must come in the order in which
+  /// they were taken, those of a snapshot first.
   public mutating func load(_ bytes: UnsafeRawBufferPointer) throws(RecordError) {
     var reader = unsafe RecordReader(bytes)
     while !reader.isAtEnd {
       let isInOrder = try reader.record { (kind, reader) throws(RecordError) in
-        // Nearly all are fixes; the enumeration, as large as its largest case, would be copied four times for each.
+        // Nearly all are fixes: for each, a `DurableRecord`, as large as its largest case, would be copied four times.
         if kind == RecordKind.fixes.rawValue { return load(DurableFixes(try FixesRecord(from: &reader))) }
         return load(try DurableRecord(kind, from: &reader))
       }
@@ -68,8 +68,8 @@ extension Hub {
     }
   }
 
-  /// False where the record is invalid after those before it. A driver beyond the table's limit begins anew when it
-  /// comes.
+  /// Applies a record; false where it contradicts earlier ones. A driver for which the table has no room is left out,
+  /// and begins without stored state when it connects.
   private mutating func load(_ record: DurableRecord) -> Bool {
     switch record {
     case .epoch(let epoch, let seed, let pseudonymKey):

@@ -4,7 +4,7 @@ import HubGeo
 import HubMessages
 
 extension Hub {
-  /// Subscribes to the channel, or refuses. `isHere`: no other hub has it.
+  /// Subscribes a session to a channel, or refuses that. `isHere`: no other hub has to be asked for the channel.
   mutating func subscribe(_ input: SubscribeInput, isHere: Bool = false) {
     if !isHere, channels.isInCluster, !self.isHere(input.request.channel), channels.askClusterForOwner(input) { return }
     do throws(ErrorReply) {
@@ -55,7 +55,7 @@ extension Hub {
     if !channels.beginTrips(&storage) { throw counters.refuseChannel() }
   }
 
-  /// A session's grants have changed: gives the channel's name, and whether the session is a party.
+  /// Sends a session whose grants have changed the channel's name, and whether the session is a party of its trip.
   mutating func name(_ handle: ChannelHandle, to session: SessionRef, _ actor: Actor) {
     let name = channels.name(Int(handle.index))
     let isParty = trips.access(of: actor, by: .onlyForParties, to: name, at: now) == .party

@@ -9,7 +9,7 @@ extension Hub {
       case .show(let query): show(query, to: session, replyTo)
       case .list(let query):
         if channels.askClusterIfShared(FleetQuestion(query, session, replyTo)) { return }
-        // The answer would wait with all that is unstored.
+        // The list waits until all changes so far are stored, which can take hours on a full disk.
         if storage.hasUnstored { try requireRoom(ErrorReply.unstoredQuestion) }
         try trips.list(query, for: session, replyTo, counting: &counters)
       case .begin(let report, let actor): try request(report, by: actor, for: session, replyTo)

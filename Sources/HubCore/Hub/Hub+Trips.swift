@@ -61,7 +61,7 @@ extension Hub {
     updateLegAfterMove(step.trip)
   }
 
-  /// Records the beginning or move of a trip once, then publishes it, also to a driver that was never here.
+  /// Records the beginning or move of a trip once, then publishes it, also to a booked driver that never connected.
   mutating func commit(_ step: TripStep) {
     let trip = step.trip
     if step.isNew {
@@ -100,7 +100,7 @@ extension Hub {
     emit(output(refusal), to: session.outlet, isStored: [.invalidTransition, .notFound].contains(refusal.code))
   }
 
-  /// Counts the driver's active trips, which make it `on_trip`; beyond the table's limit, at a later move.
+  /// Counts the driver's active trips, which make it `on_trip`; where the driver table is full, at a later move.
   mutating func countActiveTrip(_ trip: Int) {
     if let id = trips.uncounted(trip), let driver = findOrInsertDriver(id, isHere: false, isOnline: false) {
       trips.occupy(drivers.handle(of: driver), by: trip)
@@ -194,8 +194,8 @@ extension Hub {
     updateLeg(position, age: drivers[driver].age(of: position, at: now.timestamp), driver: driver, trip: trip)
   }
 
-  /// Publishes notices on the trip's channel and records that (unless it `isRecorded` anyway: a trip has a long route),
-  /// so that a restart does not repeat them. While nothing can be stored they wait for a later fix.
+  /// Publishes notices on the trip's channel, and records that against repetition after a restart, unless the fix's own
+  /// record will have it (`isRecorded`). While nothing can be stored the notices wait for a later fix.
   @inline(never)
   private mutating func publish(_ report: LegReport, _ driver: Int, _ trip: Int, _ isRecorded: Bool) {
     let notices = report.notices(driver: drivers[driver].id)
@@ -217,7 +217,7 @@ extension Hub {
   /// Handles an ended trip's deadline: after the grace its subscribers are unsubscribed; after the retention the trip
   /// and its events are forgotten.
   mutating func checkEnded(_ trip: Int) {
-    // First, also without a turn between the two: the machine was suspended.
+    // Closed first: after a suspension of the machine, grace and retention may be over at the same deadline.
     if trips[trip].isOver(at: now.uptime) { close(trip) }
     guard trips.checkRetention(trip, at: now, canStore: storage.hasRoom, &deadlines) else { return }
     if let channel = trips[trip].channel { channels.forgetEvents(of: channel, &storage) }

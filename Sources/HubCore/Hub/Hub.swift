@@ -21,7 +21,7 @@ public struct Hub: ~Copyable {
   /// Records to be stored, and what waits for them.
   var storage = HubStorage()
   private(set) var audience: PublicAudience
-  /// The key of pseudonyms where the operator has given none: stored with the seed.
+  /// The key of riders' pseudonyms where the operator has configured none. The journal stores it with the seed.
   private(set) var pseudonymKey: SipKey
   private let hasOperatorsKey: Bool
   var searches = Searches()
@@ -35,23 +35,23 @@ public struct Hub: ~Copyable {
   var figures = Figures()
   var driverListings = DriverListings()
   var distant = DistantTrips()
-  /// The journal knows this hub's epoch and seed.
+  /// Whether the journal has a record of this hub's epoch and seed.
   var isNamed = false
 
   public internal(set) var counters = HubCounters()
   /// More work is waiting than one turn does: call `process` again soon.
   public internal(set) var hasMoreDue = false
-  // Stored after each turn: computing these on request would copy the hub.
+  // These two are stored after each turn, since computed properties would copy the hub.
   /// When the next tick of areas begins (uptime, ns); `.max` while nobody watches.
   public private(set) var nextAreaTick = Int64.max
-  /// The newest record that something waited for in the last turn; later records are not urgent.
+  /// The newest ticket (`takeRecords`) for which output was waiting after the last turn; later records are not urgent.
   public private(set) var awaitedTicket: UInt64 = 0
 
   /// An empty hub that serves `outlets` outlets (1–128).
   ///
   /// `seed` keeps clients from choosing ids that collide in the hash tables: draw it at random where inputs are
-  /// hostile. `pseudonymKey` makes the pseudonyms that riders see; its holder can resolve them. Without one it is
-  /// `drawnKey`, or that of the journal; by default it is derived from the seed.
+  /// hostile. `pseudonymKey` makes the pseudonyms that riders see; its holder can resolve them. Without one the
+  /// journal's key is used; where there is none, `drawnKey`, or else a key derived from the seed.
   public init(
     limits: HubLimits, timings: HubTimings, sampling: SamplingRules, epoch: InlineText, seed: UInt64,
     pseudonymKey: SipKey? = nil, drawnKey: SipKey? = nil, outlets: Int, now: Moment
@@ -78,7 +78,7 @@ public struct Hub: ~Copyable {
     deadlines = Deadlines(uptime: now.uptime)
   }
 
-  /// Makes this hub one of several; `outlet` stands for the others. After `finishLoading`, before any input.
+  /// Makes this hub one of a cluster, whose other hubs `outlet` stands for: after `finishLoading`, before any input.
   public mutating func joinCluster(outlet: UInt32) {
     channels.joinCluster(outlet: outlet)
     trips.joinCluster()
@@ -139,7 +139,7 @@ public struct Hub: ~Copyable {
     return areas.advance(drivers, trips, context)
   }
 
-  /// Answers a question about tokens, when it is stored. `found`: the answer of other hubs.
+  /// Answers a request about tokens once all changes are stored. `found`: other hubs' answer; nil where they have none.
   private mutating func answer(_ request: CredentialRequest, _ found: CredentialAnswer? = nil) {
     let answer = credentials.answer(request, found, at: now, &storage, &deadlines, counting: &counters)
     if found == nil { channels.note(answer, to: request.question, credentials, at: now.timestamp) }
@@ -167,14 +167,14 @@ public struct Hub: ~Copyable {
     if let request { carryOut(offers.begin(request, trip: trips.handle(of: trip), trips[trip].id, at: now.timestamp)) }
   }
 
-  /// Reviews the offers of a trip or driver that has changed. Where nothing can be stored, the driver's time runs out.
+  /// Reviews the offers of a trip or driver that has changed. While nothing can be stored, only deadlines end offers.
   @inline(never)
   mutating func reviewOffers(ofTrip trip: Int? = nil, ofDriver driver: Int? = nil) {
     if offers.isIdle || !storage.hasRoom { return }
     carryOut(offers.review(ofTrip: trip, ofDriver: driver, drivers, trips, at: now))
   }
 
-  /// Hands over an outlet's output and takes the emptied list of the turn before, to reuse its memory.
+  /// Moves an outlet's output into `list`, and reuses the memory of what was in it.
   public mutating func drain(_ outlet: Int, into list: inout HubOutputs) { channels.drain(outlet, into: &list) }
 
   /// An outlet's output as an array, for callers that look at each output.
@@ -227,7 +227,7 @@ public struct Hub: ~Copyable {
       if forwardIfRemote(.decline(session, messageID, decline, by: id), mustHandleLocally) { return }
       handle(session, messageID, decline, by: id)
     case .offer(let session, let offer):
-      // Where nothing can be stored the driver stays silent.
+      // While nothing can be stored the offer is ignored, as if its driver never answered.
       if storage.hasRoom { carryOut(offers.take(offer, drivers, trips, at: now, &deadlines, counting: &counters)) }
       if !session.isNobody { emitStored(.reply(session, .offerTaken), to: session.outlet) }
     case .trips(let session, let question, let replyTo):
@@ -301,7 +301,7 @@ public struct Hub: ~Copyable {
     drivers.arrive(driver, on: channels.find(name), raw: channels.find(.raw(id)))
   }
 
-  /// The driver is at another hub: its session ends and its followers go there. A session that began here later stays.
+  /// Ends the driver's session and redirects its followers: it is at another hub. A session after `arrival` stays.
   private mutating func leave(_ id: Identifier, _ arrival: UInt16) {
     guard let driver = drivers.find(id), !drivers[driver].isElsewhere, drivers[driver].arrivals == arrival else {
       return
@@ -323,7 +323,7 @@ public struct Hub: ~Copyable {
   /// Whether this hub owns the channel: its trip or driver is here, or every hub has one of its own.
   func isHere(_ name: Channel) -> Bool { channels.isHere(name, drivers, trips) }
 
-  /// Handles the deadlines that are due, up to the limit of a turn; true where more are.
+  /// Handles the deadlines that are due, up to the limit of a turn; true if more are due.
   mutating func handleDeadlines() -> Bool {
     for _ in 0..<limits.deadlinesPerTurn {
       guard let entry = deadlines.next(uptime: now.uptime) else { return false }
@@ -344,7 +344,7 @@ public struct Hub: ~Copyable {
     return true
   }
 
-  /// Takes over the seed and the key of the hub before. Only while all tables are empty.
+  /// Takes over the seed and the pseudonym key of the process that wrote the journal. All tables must be empty.
   mutating func takeOver(seed: UInt64, pseudonymKey: SipKey) {
     self.seed = seed
     drivers.setSeed(seed)
@@ -359,12 +359,12 @@ public struct Hub: ~Copyable {
   mutating func emit(_ output: HubOutput, to outlet: UInt32) { channels.emit(output, to: outlet) }
   mutating func reply(_ reply: Reply, to session: SessionRef) { emit(.reply(session, reply), to: session.outlet) }
 
-  /// Emits an output when everything so far is stored. Where storage fails, an answer is refused.
+  /// Emits an output once all changes so far are stored. If that fails, an answer is replaced by a refusal.
   mutating func emitStored(_ output: HubOutput, to outlet: UInt32) {
     channels.emitStored(output, to: outlet, &storage, counting: &counters)
   }
 
-  /// Acknowledges, once stored. `since`: when the hub began to handle the message (uptime, ns).
+  /// Sends an `ack` once all changes so far are stored. `since`: when the hub began to handle the message (uptime, ns).
   mutating func acknowledge(_ ack: Ack, _ kind: AckOrigin.Kind, since: Int64, to session: SessionRef) {
     var ack = ack
     ack.origin = AckOrigin(kind, since: since)
@@ -387,7 +387,7 @@ public struct Hub: ~Copyable {
     if !storage.hasRoom { throw unstored(message, retryAfter: retryAfter) }
   }
 
-  /// Counts and gives the refusal of what cannot be stored now.
+  /// Returns the refusal of a request that cannot be stored now, and counts it.
   mutating func unstored(_ message: String, retryAfter: Double = ErrorReply.storageRetryAfter) -> ErrorReply {
     counters.refusedForStorage += 1
     return ErrorReply(code: .storageFull, message: message, retryAfter: retryAfter)

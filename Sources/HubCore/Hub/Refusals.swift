@@ -19,7 +19,7 @@ extension ErrorReply {
       code: .rateLimited, message: "a newer session of this driver has taken over: send it there", retryAfter: seconds)
   }
 
-  /// Whether it refuses a move or change of a trip itself, and not for want of room.
+  /// Whether it refuses a trip's move or change as such, and not for lack of storage or because of a limit.
   var refusesMove: Bool { code == .invalidTransition || code == .forbidden || code == .unknownTrip }
 
   func replying(to messageID: MessageID?) -> ErrorReply {
@@ -30,7 +30,7 @@ extension ErrorReply {
 }
 
 extension HubCounters {
-  /// Counts and refuses a channel at the limit.
+  /// Counts that the channel table was full, and returns the refusal.
   mutating func refuseChannel() -> ErrorReply {
     count(full: .channels)
     return ErrorReply(code: .rateLimited, message: "this hub's channel table is full", retryAfter: 60)

@@ -11,7 +11,7 @@ package enum HistoryError: Error, Equatable {
   case stopping
 }
 
-/// The reader's own. The journal is opened with the first question.
+/// Reads the journal for questions, on the reader's thread alone. It is opened with the first question.
 package final class HistoryAccess {
   private let open: () throws(JournalError) -> JournalHistory
   private let isStopping: () -> Bool
@@ -23,7 +23,7 @@ package final class HistoryAccess {
   private var damaged: Set<String> = []
   /// How many records all questions have read so far.
   package private(set) var recordsRead = 0
-  /// An incomplete lookup was logged.
+  /// Whether an incomplete lookup was logged.
   private var hasFailed = false
 
   convenience init(_ configuration: JournalConfiguration, _ log: Log, isStopping: @escaping () -> Bool) {
@@ -54,8 +54,8 @@ package final class HistoryAccess {
     return history
   }
 
-  /// Gives the records of a key, oldest first, until `body` returns false. Gives damage that was met: of old segments,
-  /// whose state the snapshots have, nothing else is lost than what was in it, and everybody else gets an answer.
+  /// Gives the records of a key, oldest first, until `body` returns false. Returns the damage that it met, if any: that
+  /// of an old segment, whose state the snapshots have, costs only the records in it, so questions are still answered.
   @discardableResult
   private func forEachRecord(
     _ key: UInt64, since: Int64, _ body: (UnsafeRawBufferPointer) -> Bool
@@ -88,7 +88,7 @@ package final class HistoryAccess {
         return true  // its sum is right, so a newer program wrote it
       }
     }
-    // Its end is in what was lost, at least.
+    // The hub has forgotten the trip, so it has ended, and that record is among the damaged ones.
     if let damage, let found, found.ended == nil { throw .journal(.damaged(damage)) }
     return found
   }
@@ -123,11 +123,11 @@ package final class HistoryAccess {
     return trips.filter { kept.contains($0.key) }
   }
 
-  /// The fix that begins a trip came before the hub made the trip, and a clock may have been set back meanwhile. An id
-  /// is not reused within a day of the end of its trip.
+  /// How long before a trip's creation its fixes are looked for: the one that began it arrived earlier, and the clock
+  /// may have been set back since. An older trip with its id is not found: that ended over a day before.
   private static let slackMilliseconds: Int64 = 3_600_000
 
-  /// How long behind its end a trip may still be named, while its hub remembers it, with some slack.
+  /// How long after a trip's end fixes may still name it: the day for which the hub remembers it, and some slack.
   private static let lateMilliseconds: Int64 = 25 * 3_600_000
 
   /// A trip's fixes: those that its driver sent for it since it began. Throws `tooManyFixes` beyond `limit`, and where

@@ -145,7 +145,7 @@ private struct LateFilter {
   private var first: Timestamp?
   private var isBehindLate = false
 
-  /// Milliseconds of uptime beyond any drive, in the range of nanoseconds.
+  /// Milliseconds, longer than any drive; in nanoseconds they still fit an Int64.
   private static let longest: Int64 = 1 << 43
 
   init(rules: Tracker.Rules) { self.rules = rules }
@@ -161,7 +161,7 @@ private struct LateFilter {
     switch tracker.update(measured, receivedAt: passed * 1_000_000, rules: rules) {
     case .accepted(let position), .acceptedTwo(_, let position), .clockBelieved(let position, _):
       return isBehindLate ? moment.point(at: position) : moment.published
-    // An impossible coordinate: a live fix would have been refused.
+    // Refused: a live fix with this impossible coordinate would not have been published either.
     case .acceptedHeld, .history, .duplicate, .held, .clockDoubted, .refused: return moment.published
     }
   }
