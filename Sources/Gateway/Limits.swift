@@ -8,7 +8,7 @@ import HubWebSocket
 
 /// The limits of one hub process. At each of them the peer is notified, and a counter is incremented.
 public struct Limits: Sendable {
-  /// The limits of an event loop: connections, reading, TLS. What is bounded by others here is not set in it.
+  /// The limits of an event loop: accepting, reading, TLS. `eventLoop` sets those that follow from limits below.
   public var loop = EventLoopLimits.ofHub
 
   // MARK: Admission
@@ -17,8 +17,8 @@ public struct Limits: Sendable {
   public var requestHeadBytes = 8 * 1024
   /// Bytes of an HTTP request body. Past it: 413.
   public var requestBodyBytes = 256 * 1024
-  /// Bytes of an unwanted HTTP request body, or of one without a credential: else 20,000 strangers could make the hub
-  /// keep 256 KiB of each. Past it: 413.
+  /// Bytes of an HTTP request body that its endpoint does not take, or that comes without a valid credential: else
+  /// 20,000 strangers could make the hub keep 256 KiB each. Past it: 413.
   public var unwantedBodyBytes = 4 * 1024
   /// Seconds for a request to become complete: the first of a connection from its beginning, others from their first
   /// byte. Past it: closed.
@@ -28,8 +28,8 @@ public struct Limits: Sendable {
   public var keepAliveSeconds = 30.0
   /// Seconds for taking an answer that does not fit one turn, such as a track. Past it the connection is closed.
   public var longAnswerSeconds = 120.0
-  /// Unsent bytes of such answers. Those from the journal, files, and the vehicle feed that all askers share have
-  /// limits of their own. A tenth is kept for ops, and one identity has a quarter, or a single one. Past it: 503 with
+  /// Unsent bytes of such answers. Those from the journal, files, and the shared vehicle feed have limits of their own.
+  /// A tenth is kept for ops, and one identity may use a quarter, or have one answer of any size. Past it: 503 with
   /// `Retry-After`.
   public var longAnswerBytes = 128 * 1024 * 1024
   /// HTTP requests of one connection that are handled in one turn, and bytes of their answers, which the last may
@@ -38,7 +38,7 @@ public struct Limits: Sendable {
   public var answerBytesPerTurn = 64 * 1024
   /// HTTP requests, and units of work (`WorkUnits`; eight take some 0.2 ms), of all connections, that a loop does
   /// between two polls of its sockets, and as many for deferred ones. So the delay of other sessions is bounded:
-  /// - at the limit of units, messages of riders and ops wait, in order, and requests do; at that of requests, these;
+  /// - at the limit of units, requests and messages of riders and ops wait, in order; at that of requests, requests do;
   /// - messages of drivers, of whom one identity has few sessions, do not wait;
   /// - what the last message or request exceeds a limit by is subtracted from the next polls;
   /// - bytes of messages and replies count, but for those of at most `freeBytesPerMessage`.
@@ -73,7 +73,7 @@ public struct Limits: Sendable {
   /// was not named with `--trusted-proxy`, all clients have one loopback address.
   public var countsLoopbackConnections = false
   public var countsLoopbackRequests = false
-  /// Addresses without a connection whose requests are remembered. Past it those with few requests are forgotten.
+  /// Addresses without a connection whose requests are remembered. Past it full buckets are forgotten, or all of these.
   public var idleAddresses = 65_536
   /// Sessions of one identity (`sub` and role), those being admitted included, on all loops. Past it an upgrade gets
   /// 429 with `Retry-After`. A driver has one at a time, and others that were just replaced.
@@ -91,7 +91,7 @@ public struct Limits: Sendable {
   /// Feeds of one vehicle type that an identity has under way; its questions to the journal count with them. Past it:
   /// 429 with `Retry-After`. Each takes one of the hub's unfinished pages of drivers (`HubLimits.driverLists`).
   static let typedVehicleFeedsPerIdentity = 8
-  /// How long a feed is good for: whoever asks within that time has the same bytes.
+  /// Seconds for which a feed is reused: all requests within that time get the same bytes.
   static let vehicleFeedSeconds = 5.0
   /// Entries of a page of a list (`GET /v1/trips`, `/v1/drivers`, `/v1/fences`) for which the client states no `limit`.
   static let pageEntries = 100
@@ -132,8 +132,8 @@ public struct Limits: Sendable {
   public var sessionRate = 10.0
   /// Units that may come at once.
   public var sessionBurst = 50.0
-  /// Seconds for which the rate that an ended session has left is kept for the next one of its identity, if it is not
-  /// whole before: a token may have a tiny rate.
+  /// Seconds for which what an ended session has left of its rate is kept for the next one of its identity, unless it
+  /// is full again before; with a tiny rate that could take days.
   static let leftoverSeconds = 60.0
   /// Seconds over the rate after which the session is warned, and after which it is closed.
   public var rateWarningSeconds = 5.0
@@ -141,8 +141,8 @@ public struct Limits: Sendable {
   /// Violations within the window below; one more closes a session with 4400.
   public var badMessages = 10
   public var badMessageWindowSeconds = 60.0
-  /// Sessions checked for revoked tokens in one step, or a larger fraction of them all; the maximum of steps, and the
-  /// pause between two (ns).
+  /// Sessions checked for revoked tokens in one step, or more where a sweep would take more than `sweepSteps`; and the
+  /// pause between two steps (ns).
   static let sessionsPerSweep = 512
   static let sweepSteps = 128
   static let sweepPause: Int64 = 2_000_000
@@ -177,8 +177,8 @@ public struct Limits: Sendable {
   /// Paused connections that resume in one turn; the rest follows in the next ones, in order. Sessions over their rate
   /// resume for one message at a time, and hundreds of them in the same tick of the timers.
   public var resumedPerTurn = 8
-  /// Rounds between loop and hub in one turn: what an answer of the hub releases may ask the hub again (a pipelined
-  /// request, the frames behind an upgrade, a session that ended). The rest waits for the next turn.
+  /// Exchanges between loop and hub in one turn: an answer of the hub may lead to new inputs (a pipelined request, the
+  /// frames behind an upgrade, a session that ended). Inputs beyond that wait for the next turn.
   static let exchangesPerTurn = 16
   /// Inputs of one loop that may wait while another runs the hub, and outputs of the hub that may wait for one loop. At
   /// the first the loop stops reading until the hub has caught up; at the second the loop that runs the hub waits.
@@ -214,7 +214,7 @@ public struct Limits: Sendable {
   public var historySeconds = 300.0
   /// Fixes of one track. Past it: 413.
   public var trackFixes = 100_000
-  /// Records of ended trips that one page of forgotten ones looks at. Past it: 413.
+  /// Records of ended trips that are read from the journal for one page of forgotten trips. Past it: 413.
   public var historyTrips = 500_000
   /// Unsent bytes of answers out of the journal, of which one identity has a quarter, or a single one. Past it: 503
   /// with `Retry-After`, before the journal is read.
@@ -222,8 +222,8 @@ public struct Limits: Sendable {
   /// Images of the map that may wait for the disk; as many of one loop's may be unanswered. A browser requests six at
   /// once. Past it: 503 with `Retry-After`.
   public var tileQuestions = 256
-  /// Images of one address with a `requestRate` that wait for the disk or are unsent: a part of all, as many browsers
-  /// may be behind one address. Past it: 503 with `Retry-After`.
+  /// Images of one address that wait for the disk or are unsent: a part of all, since many browsers may share an
+  /// address. No limit where `requestRate` does not apply. Past it: 503 with `Retry-After`.
   public var tileQuestionsPerAddress = 64
   /// Unsent bytes of such images. Past it: 503 with `Retry-After`.
   public var tileBytes = 16 * 1024 * 1024
@@ -301,7 +301,7 @@ public struct Limits: Sendable {
 }
 
 extension EventLoopLimits {
-  /// The loop of a hub: all others wait while one client has what it may have of a turn.
+  /// The limits of a hub's loop. They are low, since all others wait while one client uses its share of a turn.
   fileprivate static var ofHub: EventLoopLimits {
     var limits = EventLoopLimits()
     // More handshakes than a core can serve.
@@ -312,7 +312,7 @@ extension EventLoopLimits {
     // As much as 150 fixes, inflated bytes counted twice: fixes do not wait for a hundred clients that send all that
     // the kernel holds. It limits a turn's lists, too, which keep the size of the largest.
     limits.readBytesPerTurn = 32 * 1024
-    // Twice as long where there are several loops: each has half of the messages or less, and so would its turns.
+    // Doubled where there are several loops (`eventLoop`), since each gets at most half of the messages.
     limits.turnPaceMicroseconds = 500
     limits.sendsTogether = true
     return limits

@@ -97,8 +97,8 @@ extension SessionLoop {
     if sessions[slot].stream != nil { followed(slot, wasMuch: false, refused) }
   }
 
-  /// The session whose subscription was answered; nil where it has ended, or a request only checked the channel: then
-  /// the hub has counted subscriptions that nobody has.
+  /// The session whose subscription was answered; nil where it has ended, or a request only checked the channel. The
+  /// hub has counted subscriptions that have no owner then: these are released.
   private mutating func answeredSlot(
     of session: SessionRef, _ check: EventStream.ChannelCheck, counted channels: [ChannelHandle]
   ) -> Int? {

@@ -6,14 +6,14 @@ import HubTransport
 import HubWebSocket
 
 extension SessionLoop {
-  /// One message of an open session, which is charged for so many bytes.
+  /// Handles one message of an open session, which is charged for `bytes` bytes.
   mutating func received(_ slot: Int, _ kind: MessageKind, _ payload: UnsafeRawBufferPointer, charged bytes: Int) {
     counters.messagesIn += 1
     budget.spend(bytes: bytes)
     budget.charge(&sessions[slot], Double(WorkUnits.of(bytes: bytes)))
     let form = sessions[slot].open.form
     if kind == .text, case .json(let time) = form {
-      // Read in place in the list of inputs, which nothing else touches meanwhile.
+      // The fix is read in place into the list of inputs, which nothing else touches meanwhile.
       let fix = unsafe inputs.nextCommonSlot(FixInput())
       if unsafe reader.readUpdate(payload, time: time, into: &fix.pointee.message) {
         return unsafe receivedFix(slot, fix)
@@ -35,7 +35,7 @@ extension SessionLoop {
     }
   }
 
-  /// The next element of `inputs`.
+  /// Completes a fix that was read into the next element of `inputs`, and appends it; refuses one of another role.
   @inline(__always)
   private mutating func receivedFix(_ slot: Int, _ fix: UnsafeMutablePointer<FixInput>) {
     guard sessions[slot].open.rights.role == .driver else {
@@ -47,7 +47,7 @@ extension SessionLoop {
     inputs.appendCommonSlot()
   }
 
-  /// Handles a message of so many bytes, for which the session was charged.
+  /// Handles a message that was read. The session was already charged for its `bytes`.
   private mutating func handle(_ slot: Int, _ envelope: ClientEnvelope, bytes: Int) {
     budget.charge(&sessions[slot], more: WorkUnits.of(envelope.message, bytes: bytes), than: bytes)
     if case .locationUpdate(let update) = envelope.message {
@@ -76,7 +76,7 @@ extension SessionLoop {
 
   // MARK: Answers
 
-  /// Does nothing for nil.
+  /// Sends a refusal and counts its limit; does nothing for nil.
   mutating func refuse(_ slot: Int, _ refusal: MessageRefusal?) {
     guard let refusal else { return }
     if let limit = refusal.limit { counters.count(limit) }

@@ -66,14 +66,14 @@ extension SessionLoop {
     counters.sessionOpened(rights.role, carrier, form, isCompressed: isCompressed)
     log.opened(reference(sessions[slot].connection).name, rights.credential)
     control.arm(&sessions[slot], now: now)
-    // While the hub was asked.
+    // The token may have been revoked while the hub was asked.
     if sessions[slot].isRevoked(by: access.value, now: now.timestamp) { close(slot, .tokenExpired, "token revoked") }
   }
 
   // MARK: From bytes to messages
 
-  /// Handles every frame of the bytes read. They are in the loop's own buffer, or at the end of `waiting`: payloads are
-  /// ranges of them.
+  /// Handles every frame in `bytes`, which are in the loop's read buffer or, where held input resumes, at the end of
+  /// `waiting`. Payloads are ranges of them.
   mutating func receivedFrames(_ slot: Int, _ bytes: UnsafeMutableRawBufferPointer, of waiting: HeldInput? = nil) {
     var offset = 0
     if sessions[slot].isHolding {
@@ -96,10 +96,10 @@ extension SessionLoop {
         case .close(let code, reason: _): return receivedClose(slot, code)
         }
         guard sessions[slot].phase == .open else { continue }
-        // Nearly always that was all, and nothing is kept.
+        // Nearly always this was the last frame, and the reader has nothing buffered.
         if offset == bytes.count {
           if sessions[slot].frames.isIdle { return }
-          continue  // it drops what it has buffered
+          continue  // the next call frees what the reader has buffered
         }
         if unsafe holdIfBlocked(slot, bytes, from: offset, of: waiting) { return }
       }
@@ -110,7 +110,7 @@ extension SessionLoop {
 
   // MARK: The end of a session
 
-  /// RFC 6455 §7.1.1: the server closes TCP then.
+  /// Answers the peer's Close frame; then the server closes TCP (RFC 6455 §7.1.1).
   private mutating func receivedClose(_ slot: Int, _ code: CloseCode?) {
     if sessions[slot].phase == .open {
       endSession(slot)
@@ -145,7 +145,7 @@ extension SessionLoop {
     if isStream { control.end(stream: connection, code) } else { control.close(connection, code, text) }
   }
 
-  /// The session has ended for the hub and the fan-out, whatever the socket still does.
+  /// Ends the session for the hub and the fan-out; its socket may stay open a little longer.
   mutating func endSession(_ slot: Int) {
     guard let credential = sessions[slot].credential else { return }
     let isStream = sessions[slot].stream != nil
@@ -218,7 +218,7 @@ extension SessionLoop {
     guard budget.isAnyoneWaiting, !loop.hasUnhandledReports else { return }
     budget.renew()
     var resumed = 0
-    for _ in 0..<budget.waitingCount {  // who waits again comes behind these
+    for _ in 0..<budget.waitingCount {  // one that has to wait again is queued behind these
       if !budget.mayResume(after: resumed) { break }
       guard let id = budget.takeWaiting(), sessions.isCurrent(id), !loop.isBlocked(id) else { continue }
       let slot = Int(id.slot)

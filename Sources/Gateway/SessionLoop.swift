@@ -134,7 +134,7 @@ struct SessionLoop: ~Copyable {
   /// All sockets were read: runs the hub and delivers its output.
   mutating func turnEnding() {
     if loop.isAssisted {
-      // If this gives the hub more to do, the timer is due at once.
+      // Another loop's thread runs this turn to send output. If that causes inputs, the timer is set for at once.
       hub.collect(into: &outputs)
       deliverOutputs()
       return armLoopTimer()
@@ -157,16 +157,16 @@ struct SessionLoop: ~Copyable {
     armLoopTimer()
   }
 
-  /// The output was written.
+  /// Ends a turn whose output was written to the sockets.
   mutating func turnEnded() {
     if !loop.hasUnhandledReports { budget.renew() }
     fanOut.turnFlushed()
-    if !inputs.isEmpty { armLoopTimer() }  // of sessions that ended, or were drained, in the flush
+    if !inputs.isEmpty { armLoopTimer() }  // the flush has ended or drained sessions
     hub.assistOthers()
   }
 
-  /// Something is in the mailbox, or stored, which the end of the turn handles; or there are new settings or keys, a
-  /// request for counters, or a shutdown, which cannot wait for the next second.
+  /// Another thread woke the loop. The end of the turn takes what is in the mailbox or was stored. New settings and
+  /// keys, a request for counters and a shutdown are handled here, since they cannot wait for the next tick.
   mutating func woken() {
     if http.settings.pickUp() { admission.take(http.settings.configuration) }
     if access.pickUp() { sweep.begin(now: now.uptime) }
@@ -180,7 +180,7 @@ struct SessionLoop: ~Copyable {
   }
 
   mutating func armLoopTimer() {
-    let own = min(min(clock.nextTick, sweep.nextStep), hub.nextTurn)  // of four it makes an array: 400 instructions
+    let own = min(min(clock.nextTick, sweep.nextStep), hub.nextTurn)  // `min` of four builds an array: 400 instructions
     let next = min(own, min(pending.nextMetricsLook, fanOut.deadline ?? .max))
     loop.setLoopTimer(at: inputs.isEmpty && !budget.isAnyoneWaiting && pending.isEmpty ? next : now.uptime)
   }

@@ -1,8 +1,8 @@
 // Open connections and request rate of each client address: shared by all loops, since one client's connections are on
 // any of them. It is locked when a connection opens or closes and for an HTTP request, never for a message.
 //
-// It is bounded: an address in use, which has connections or incomplete input, costs an entry that these pay for; of
-// the others the table keeps a limited number, until their bucket is full again.
+// It is bounded: an address in use has connections or incomplete input, which have limits of their own; of the others
+// the table keeps a limited number, until their bucket is full again.
 import HubHTTP
 import HubTransport
 import Synchronization
@@ -26,7 +26,7 @@ struct RequestAllowance {
 struct AddressTable: Sendable {
   private struct Entry {
     var connections: Int32 = 0
-    /// Bytes of its incomplete input. Through a trusted proxy it has some without a connection.
+    /// Bytes of its incomplete input. A client behind a trusted proxy may have some, but no connection of its own.
     var kept = 0
     var bucket: TokenBucket
 

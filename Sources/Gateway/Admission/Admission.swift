@@ -12,7 +12,7 @@ struct Admission {
     case admitted
     /// Its address has too many: it is admitted to get a refusal.
     case isOverLimit
-    /// Too many of those are open, or its address is over the rate of requests: it is reset.
+    /// Its address has too many that wait for a refusal, or is over its rate of requests: it is reset.
     case cutOff
   }
 
@@ -37,8 +37,8 @@ struct Admission {
 
   // MARK: Connections
 
-  /// The key of the address whose incomplete input a connection keeps; 0 where that is not counted. `request`: whose
-  /// body is being read, which behind a trusted proxy states the client.
+  /// The key of the address for which a connection's incomplete input counts; 0 where it is not counted. `request`: the
+  /// one whose body is being read; behind a trusted proxy it states the client.
   func address(_ slot: Int, reading request: HTTPRequest?) -> UInt64 {
     let key = countedAddresses[slot]
     guard key == 0, limits.connectionsPerAddress > 0, let request, request.peer.isProxy else { return key }
@@ -74,7 +74,7 @@ struct Admission {
     admissions.leave(key, now: now)
   }
 
-  /// Counts a connection for an address; gives that address's number, 0 where it has no limit.
+  /// Counts a connection for an address; gives that address's number of connections, 0 where it has no limit.
   private mutating func count(_ slot: Int, for address: SocketAddress, now: Int64) -> Int {
     guard limits.connectionsPerAddress > 0,
       let key = address.countedKey(onLoopback: limits.countsLoopbackConnections)

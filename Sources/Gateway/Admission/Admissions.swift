@@ -130,7 +130,7 @@ final class Admissions: Sendable {
   var incomplete: Int { incompleteBytes.load(ordering: .relaxed) }
 }
 
-/// A question of an identity, which counts as under way until it is freed.
+/// A question of an identity, which counts as under way until this object is freed.
 final class QuestionReservation: Sendable {
   private let identity: IdentityKey
   private let admissions: Admissions
@@ -142,7 +142,7 @@ final class QuestionReservation: Sendable {
     (self.identity, self.admissions) = (identity, admissions)
   }
 
-  /// For whoever asks without a token. Nil where the address has `limit` questions under way.
+  /// For a request without a token, by its address. Nil where the address has `limit` questions under way.
   init?(ofAddress key: UInt64, atMost limit: Int, in admissions: Admissions) {
     let identity = IdentityKey(address: key)
     guard admissions.asks(identity, atMost: limit) else { return nil }

@@ -1,8 +1,8 @@
 // What each identity (`sub` and role) has open: shared by all loops, since one rider's sessions are on any of them. It
 // is locked when a session begins and ends, and when a view of the map changes; never for a position.
 //
-// It is bounded: only identities with a session or an awaited answer have an entry, and for up to a minute those whose
-// ended sessions had spent of their rate: no more of them than it had sessions at a time. What identities hold in the
+// It is bounded: only identities with a session or an awaited answer have an entry and, for up to a minute, those with
+// ended sessions whose rate is not full again: one for each session that they had at once. What identities hold in the
 // hub's own tables (queries, trips) the hub counts.
 import HubBytes
 import HubCore
@@ -24,15 +24,15 @@ struct IdentityKey: Hashable, Sendable {
     hash = UInt64(bitPattern: Int64(hasher.finalize()))
   }
 
-  /// Whoever has no token, by the key of its address.
+  /// The identity of a client without a token, by the key of its address.
   init(address key: UInt64) {
     var hasher = Hasher()
     hasher.combine(key)
     hash = UInt64(bitPattern: Int64(hasher.finalize()))
   }
 
-  /// All holders of one maker's shares are one identity, also of ended shares; else one rider could be as many as it
-  /// likes.
+  /// The identity of a credential. All holders of one maker's shares, also of ended shares, are one identity; else one
+  /// rider could have any number of them.
   init(_ credential: Credential) {
     let length = TripShare.prefix.utf8.count + TripShare.makerLength
     let maker = credential.isShare ? Identifier(String(credential.id.description.prefix(length))) : nil
@@ -48,9 +48,9 @@ struct IdentityTable: Sendable {
   private var sessions: Counts = [:]
   private var cells: Counts = [:]
   private var questions: Counts = [:]
-  /// The rates that ended sessions have left: the next ones begin with them, or a new session would be a full rate.
+  /// What ended sessions have left of their rates. New ones begin with it; else reconnecting would give a full rate.
   private var leftovers: [IdentityKey: [Leftover]] = [:]
-  /// At so many identities with leftovers those that are over are looked for.
+  /// The number of identities with leftovers at which those that are over are removed.
   private var sweepsAt = 64
 
   var count: Int {

@@ -36,14 +36,14 @@ final class EventStream {
     let name: Channel
     /// Nil where the credential does not open the channel.
     let input: SubscribeInput?
-    /// How far the client has seen the channel; nil until it or the hub says so.
+    /// How far the client has seen the channel; nil before the hub's answer, unless the client's last event id says it.
     var seen: ResumePoint?
     var check: ChannelCheck?
     var handle: ChannelHandle?
   }
 
   private var channels: [Followed]
-  /// The key by which what it missed, and the cells that it watches, are charged to its address; 0 for none.
+  /// The key of the address that is charged for missed events and watched cells; 0 where it has no rate.
   var rateKey: UInt64 = 0
   /// Bytes that the client has sent behind its request.
   private var heardBytes = 0
@@ -84,7 +84,7 @@ final class EventStream {
     }
   }
 
-  /// Takes the hub's answer to one; gives the outcome once all are answered.
+  /// Takes the hub's answer to one of the checks; gives the verdict once all are answered.
   func checked(_ check: ChannelCheck) -> Verdict? {
     let messageID =
       switch check {
@@ -96,7 +96,7 @@ final class EventStream {
     return verdict
   }
 
-  /// Nil while answers are missing.
+  /// The outcome of all checks; nil while answers are missing.
   var verdict: Verdict? {
     guard channels.allSatisfy({ $0.input == nil || $0.check != nil }) else { return nil }
     for channel in channels {
@@ -113,7 +113,7 @@ final class EventStream {
 
   // MARK: Following
 
-  /// Channels are left to subscribe to, or to be answered.
+  /// Whether channels are left to subscribe to, or an answer is awaited.
   var isAsking: Bool { awaitsAnswer || next < channels.count }
 
   /// The next step; nil while an answer is awaited, and at the end.
@@ -135,7 +135,7 @@ final class EventStream {
     if !answer.recovered { channels[index].seen = ResumePoint(since: answer.sequence, epoch: answer.epoch) }
   }
 
-  /// The channel's numbers come from another owner: the client has its state up to there.
+  /// Another hub numbers the channel's events from now on; the client has its state as of this answer.
   func restarted(_ answer: Subscribed, on handle: ChannelHandle) {
     guard let index = channels.firstIndex(where: { $0.handle == handle }) else { return }
     channels[index].seen = ResumePoint(since: answer.sequence, epoch: answer.epoch)
@@ -152,7 +152,7 @@ final class EventStream {
 }
 
 extension EventStream.Followed {
-  /// The credential does not open it, or its trip is over.
+  /// Whether the hub has refused it: the credential does not open it, or its trip is over.
   var isForbidden: Bool { if case .refused = check { true } else { false } }
 
   /// The client has seen everything, and nothing more will come.
@@ -174,7 +174,7 @@ struct OpenStreams {
 
   subscript(connection: ConnectionID) -> EventStream? { streams[connection.slot] }
 
-  /// A stream's last channel has ended.
+  /// Notes a stream whose last channel has ended.
   mutating func end(_ connection: ConnectionID) { ended.append(connection) }
 
   /// The next stream whose last channel has ended; nil where there is none.

@@ -61,7 +61,7 @@ enum EventStreamEndpoint {
     return channels
   }
 
-  /// The header's before the query's: a browser that reopens its stream sends the header with the old query.
+  /// The header's id, or else the query's: a browser that reopens its stream sends the header with the old query.
   private static func lastEventID(_ call: HTTPCall, channels: Int) throws(Refusal) -> LastEventID? {
     let text: [UInt8]?
     switch call.request.head.fields.single("last-event-id") {
@@ -76,8 +76,8 @@ enum EventStreamEndpoint {
     return last
   }
 
-  /// The request for a channel. Nil where the credential does not open it to a client that has followed it before, when
-  /// it may have.
+  /// The request for a channel. Nil where the credential does not open it and the client resumes: it may have followed
+  /// the channel when it had the right.
   private static func input(
     _ request: Subscribe, _ index: Int, _ caller: Credential, _ context: HTTPContext, isResumed: Bool
   ) throws(Refusal) -> SubscribeInput? {

@@ -38,7 +38,7 @@ extension HTTPService {
     var head = EventStreamEndpoint.head
     head.fields += settings.corsFields(request.origin, for: head)
     if request.rateKey != 0 { head.fields += settings.shared.admissions.allowance(request.rateKey, now: now).fields }
-    // Its client sends nothing: one that has gone without a word would keep its place among sessions.
+    // The client sends nothing, so one that is gone without closing would go unnoticed and keep its session.
     loop.abortIfUnread(exchange.connection, afterMilliseconds: Limits.streamSilenceMilliseconds)
     loop.send(to: exchange.connection) {
       head.writeEndlessHead(into: &$0)

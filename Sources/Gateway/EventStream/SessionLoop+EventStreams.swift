@@ -44,8 +44,8 @@ extension SessionLoop {
     if fanOut.advance(&sessions[slot], asking: &inputs) { close(slot, .normal) }
   }
 
-  /// A channel of an open stream is live, or was refused: then the client reconnects and gets a status. `wasMuch`: what
-  /// it missed leaves before the next channel.
+  /// Goes on to a stream's next channel. Where this one was refused the stream ends instead, and its client reconnects.
+  /// `wasMuch`: events were missed, which leave before the next channel begins.
   mutating func followed(_ slot: Int, wasMuch: Bool, _ refusal: MessageRefusal?) {
     if refusal != nil { return close(slot, .tryAgainLater) }
     if wasMuch { loop.setTimer(sessions[slot].connection, at: now.uptime) } else { advanceStream(slot) }

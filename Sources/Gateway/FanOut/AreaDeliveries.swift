@@ -76,7 +76,7 @@ struct AreaDeliveries {
 
   mutating func add(_ channel: ChannelHandle, _ publication: Publication) { gathering.add(channel, publication) }
 
-  /// True where a snapshot has to wait for the end of a tick.
+  /// Puts off a snapshot that has to wait for the end of a tick; false where there is none to wait for.
   mutating func putOff(_ snapshot: AreaTick.Snapshot) -> Bool {
     if !gathering.updates.isEmpty {
       gathering.snapshots.append(snapshot)
@@ -88,7 +88,7 @@ struct AreaDeliveries {
     return true
   }
 
-  /// Snapshots that are put off are not sent to who subscribes to the channel that has this handle next.
+  /// Drops the deferred snapshots of a channel that is gone, since another channel may get its handle.
   mutating func forget(_ channel: ChannelHandle) {
     gathering.forget(channel)
     publishing?.forget(channel)
@@ -126,18 +126,18 @@ struct AreaTick {
   private(set) var bytesForOps: [Int] = []
   /// The updates of each channel, which are adjacent.
   private var ranges: [UInt32: Range<Int>] = [:]
-  /// Snapshots to send behind it, the next one first.
+  /// Snapshots to send after the updates, the next one first.
   var snapshots: ArraySlice<Snapshot> = []
-  /// By handle: those before this index are of a channel that is gone.
+  /// By handle: snapshots before this index belong to a channel that is gone.
   private var gone: [UInt32: Int] = [:]
   /// The sessions' slots, the next one last: in order, for locality.
   var slots: [Int] = []
   var due: Int64 = 0
-  /// One session's updates, in order.
+  /// The updates for the session that is being served, in order.
   private(set) var news: [(updates: Range<Int>, subscriber: Subscriber)] = []
   /// By update: its range in the arena, if it is encoded.
   private var frames: [EncodedFrames] = []
-  /// The updates with any frame.
+  /// The updates that have a range in `frames`.
   private var framed: [Int] = []
 
   fileprivate mutating func add(_ channel: ChannelHandle, _ publication: Publication) {
@@ -158,7 +158,7 @@ struct AreaTick {
     if !snapshots.isEmpty { gone[channel.index] = snapshots.endIndex }
   }
 
-  /// All updates are there, for these sessions.
+  /// Begins to publish to the sessions in these slots; all updates are there.
   fileprivate mutating func begin(_ sessions: [Int]) {
     slots = sessions
     frames = Array(repeating: EncodedFrames(), count: updates.count)
@@ -181,7 +181,7 @@ struct AreaTick {
     framed.append(update)
   }
 
-  /// The arena was written and is empty.
+  /// Forgets all frames, since the arena was written and is empty.
   mutating func forgetFrames() {
     for update in framed { frames[update] = EncodedFrames() }
     framed.removeAll(keepingCapacity: true)

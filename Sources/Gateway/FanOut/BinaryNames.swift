@@ -31,7 +31,7 @@ struct BinaryNames {
   /// True while there is no agreement.
   var isEmpty: Bool { agreements.count == free.count }
 
-  /// A subscription: positions of a trip and of a driver have names in common; those of the fleet do not.
+  /// Begins the agreement of a subscribed channel of a trip or driver; positions of other channels share no names.
   mutating func open(_ channel: ChannelHandle, _ name: Channel) {
     switch name {
     case .trip, .driver: break
@@ -52,7 +52,7 @@ struct BinaryNames {
     }
   }
 
-  /// The last subscriber has left.
+  /// Ends the agreement of a channel whose last subscriber has left.
   mutating func forget(_ channel: ChannelHandle) {
     guard let entry = entry(of: channel) else { return }
     entryOfChannel[Int(channel.index)] = Self.none

@@ -47,7 +47,7 @@ struct CompressionContexts {
   private let maximumContexts: Int
   private let inflateLimits: InflateLimits
 
-  /// The shared one keeps room for the largest message, within what a loop keeps at all. A buffer grows by doubling.
+  /// The shared one keeps a buffer of the largest message, doubled as buffers grow, within what a loop may keep.
   init(_ limits: Limits) {
     keptBytes = min(2 * limits.messageBytes, limits.loop.arenaKeepBytes)
     minimumBytes = limits.compressedBytes
@@ -88,7 +88,7 @@ struct CompressionContexts {
     return deflate(payload, carrier, in: &arena, with: shared)
   }
 
-  /// Uses the session's own context, also for short messages.
+  /// Compresses a message with a session's own compressor; one that keeps a context also takes short messages.
   mutating func deflate(
     _ payload: Range<Int>, _ carrier: Carrier, in arena: inout ByteBuffer, with compression: MessageCompression
   ) -> Range<Int>? {

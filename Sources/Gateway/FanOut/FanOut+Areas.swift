@@ -155,7 +155,7 @@ extension FanOut {
     if !areas.putOff(snapshot) { _ = send(snapshot, in: sessions) }
   }
 
-  /// Not to a session with unread data: it asks again later. Gives the bytes sent.
+  /// Sends a snapshot, but not to a session with unread data, which asks again later. Gives the bytes sent.
   private mutating func send(_ snapshot: AreaTick.Snapshot, in sessions: borrowing SessionTable) -> Int {
     guard let slot = sessions.openSlot(of: snapshot.session),
       let subscriber = subscriptions.subscriber(of: snapshot.channel, sessions[slot].open.subscriptions),

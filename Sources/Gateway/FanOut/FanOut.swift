@@ -151,7 +151,7 @@ struct FanOut: ~Copyable {
 
   // MARK: Sending
 
-  /// Between two messages no range of the arena is in use.
+  /// Writes the output if there is much. Only between two messages, where no range of the arena is in use.
   mutating func flushIfLarge() {
     if loop.arena.count > limits.arenaFlushBytes { loop.flushEarly() }
   }
@@ -169,7 +169,7 @@ struct FanOut: ~Copyable {
     }
   }
 
-  /// False, and nothing is sent, for a result that is too large. `channel`: with `subscribed`, whose messages follow.
+  /// Sends a reply; false, with nothing sent, for too large a result. `channel`: the one that a `subscribed` is about.
   @discardableResult
   mutating func send(_ reply: Reply, to recipient: Recipient, naming channel: ChannelHandle? = nil) -> Bool {
     guard let frame = encoder.encode(reply, recipient.encoding, naming: channel) else { return false }
@@ -245,7 +245,7 @@ struct FanOut: ~Copyable {
       release(channel, &inputs)
       return .grantEnded(replyTo: answer.replyTo)
     }
-    // One that it has already may be asked for again, with what was missed.
+    // At the limit a session may still ask for what it missed on a channel that it has.
     guard
       Int(session.open.subscriptions.open) < limits.subscriptionsPerSession
         || subscriptions.subscriber(of: channel, session.open.subscriptions) != nil
@@ -257,7 +257,7 @@ struct FanOut: ~Copyable {
     let isNew = subscriptions.add(
       recipient.connection, encoding: recipient.encoding, to: channel, isEventsOnly: answer.isEventsOnly,
       of: &session.open.subscriptions)
-    // It was subscribed and now asks for what it missed: one subscription, counted once.
+    // It was subscribed before and asked for what it missed: the hub has counted it twice.
     if !isNew { inputs.append(.released(outlet: number, channel)) }
     encoder.opened(channel, answer.channel, recipient.encoding)
     let before = loop.arena.count
@@ -356,8 +356,8 @@ struct FanOut: ~Copyable {
     return true
   }
 
-  /// A subscription has ended, or could not begin. The hub counts subscriptions. With the last one on this loop goes
-  /// all that is kept under the handle, which the hub may give to another channel.
+  /// Reports a subscription that has ended, or could not begin, to the hub, which counts them. After the last one on
+  /// this loop nothing is kept under the handle, which the hub may give to another channel.
   mutating func release(_ channel: ChannelHandle, _ inputs: inout HubInputs) {
     inputs.append(.released(outlet: number, channel))
     guard subscriptions.subscribers(of: channel).isEmpty else { return }

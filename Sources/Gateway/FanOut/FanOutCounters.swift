@@ -3,9 +3,9 @@ import HubBytes
 import HubMessages
 
 struct FanOutCounters: Sendable {
-  /// Present ones.
+  /// Present subscriptions.
   var subscriptions = 0
-  /// Since the start, as all below.
+  /// Replies since the start; all counters below count since then, too.
   var repliesOut: UInt64 = 0
   /// Publications handed to sockets, and the positions among them.
   var publicationsOut: UInt64 = 0

@@ -9,8 +9,8 @@ struct HeldPositions {
   /// By conflation key.
   private var deliveries: [UInt64: Delivery] = [:]
   private var keysOfChannel: [UInt32: Set<UInt64>] = [:]
-  /// Keys with their times (uptime, ns), in order. Of those that were taken before they are still here: what has come
-  /// for such a key since leaves at that time.
+  /// Keys with the times at which they are due (uptime, ns), in order. A key that `take(of:)` has taken stays: a newer
+  /// position with it leaves at the older time.
   private var queue = FirstInFirstOut<(key: UInt64, due: Int64)>()
 
   /// `interval`: for how long a position may be held (ns).

@@ -27,7 +27,7 @@ struct MessageEncoder {
 
   // MARK: Publications
 
-  /// A position for the first subscriber of an encoding.
+  /// Encodes a position for the first subscriber of an encoding; nil where that is not plain JSON.
   @inline(__always)
   mutating func encode(
     _ delivery: UnsafePointer<PositionDelivery>, _ encoding: Encoding, _ encoded: inout EncodedFrames
@@ -46,8 +46,8 @@ struct MessageEncoder {
     return frame
   }
 
-  /// A publication for the first subscriber of an encoding. The compressed form is made of the plain one, which is
-  /// encoded if needed.
+  /// Encodes a publication for the first subscriber of an encoding. The compressed form is made of the plain one, which
+  /// is encoded if needed.
   mutating func encode(
     _ publication: borrowing Publication, on channel: ChannelHandle, _ encoding: Encoding,
     _ encoded: inout EncodedFrames
@@ -83,7 +83,7 @@ struct MessageEncoder {
 
   func isBinary(_ encoding: Encoding) -> Bool { rows[Int(encoding.index)].form == .binary }
 
-  /// The names to send to all binary subscribers of the channel before a publication.
+  /// New names that all binary subscribers of the channel get before a publication; nil where there are none.
   mutating func announcement(before publication: borrowing Publication, on channel: ChannelHandle) -> Range<Int>? {
     guard case .driverLocation(let location) = publication.body,
       let new = names.follow(location, publishedAt: publication.timestamp, on: channel)
@@ -112,7 +112,7 @@ struct MessageEncoder {
 
   private var now: Timestamp { Timestamp(milliseconds: loop.now.unixMilliseconds) }
 
-  /// A reply; nil for a result that is too large. `channel`: with `subscribed`, whose messages follow.
+  /// Encodes a reply; nil for a result that is too large. `channel`: the one that a `subscribed` is about.
   mutating func encode(_ reply: Reply, _ encoding: Encoding, naming channel: ChannelHandle?) -> Range<Int>? {
     let row = rows[Int(encoding.index)]
     let number = nextReplyNumber()
@@ -128,7 +128,7 @@ struct MessageEncoder {
     }
     let plain = row.carrier.finish(row.form, payloadAt: payload, in: &loop.arena)
     if case .result = reply, plain.count > largestAnswer { return nil }
-    // Ten minutes of figures: compressing them takes as long as a turn.
+    // It may have ten minutes of figures, and compressing those takes as long as a turn.
     if case .subscribed = reply, plain.count > WorkUnits.freeAnswerBytes { return plain }
     guard row.isCompressed else { return plain }
     return compression.deflate(payload..<plain.upperBound, row.carrier, in: &loop.arena) ?? plain

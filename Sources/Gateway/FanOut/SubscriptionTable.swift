@@ -20,7 +20,7 @@ struct Subscriber {
     case nothing
     /// Changes that it missed, since it has unread data.
     case changes
-    /// The snapshot that was asked for: it has just begun, or has read everything since.
+    /// The snapshot that was requested, for a new subscription or after missed changes.
     case snapshot
   }
 

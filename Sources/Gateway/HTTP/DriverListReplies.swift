@@ -34,7 +34,7 @@ final class DriverListReply {
     writer = DriverListWriter(list, form: form)
   }
 
-  /// All is written, or more than the limit.
+  /// Whether all drivers are written, or more bytes than the limit, so that the answer is refused.
   fileprivate func isDone(limit: Int) -> Bool { writer.isDone || plainBytes > limit }
 
   fileprivate var left: Int { writer.left }
@@ -45,8 +45,8 @@ final class DriverListReply {
     return .success(Response(.ok, contentType: "application/json", body: body))
   }
 
-  /// Writes so many more drivers at the arena's end, memory that is in cache. Gives their number. `keepPart` moves them
-  /// from there, after compression if any.
+  /// Writes up to `drivers` more drivers at the arena's end, which is in cache. Gives their number. `keepPart` moves
+  /// them to the answer, after compression if any.
   fileprivate func writePart(atMost drivers: Int, into arena: inout ByteBuffer) -> Int {
     let start = arena.count
     let all = writer.left

@@ -16,7 +16,7 @@ struct PendingTrip {
   let showsForgotten: Bool
   /// Nil for the trip itself.
   let track: TrackRequest?
-  /// Shown after a move, which is valid whether or not the trip can be shown.
+  /// Whether it is shown after a move, which took effect even if the trip cannot be shown.
   var isMoved = false
 }
 
@@ -70,7 +70,7 @@ final class Exchange {
 
   struct LongBody {
     var rest: ArraySlice<UInt8>
-    /// The memory that it takes; nil where others have the same bytes, and where what was asked has been done.
+    /// Its reserved memory; nil where others share the bytes, and where the request has already changed something.
     let memory: MemoryReservation?
     let keepsConnection: Bool
     /// Set where its pieces are compressed and sent as chunks.
@@ -93,8 +93,8 @@ final class Exchange {
   var handled = 0
   var answeredBytes = 0
   private var hasAnswered = false
-  /// The time for the request that is being read has begun: for the first one with the connection, for others with
-  /// their first byte.
+  /// Whether the time for the request that is being read has begun: for the first request it begins with the
+  /// connection, for others with their first byte.
   private var isTimed = true
 
   init(_ connection: ConnectionID, from peer: HTTPPeer, deadline: Int64) {
@@ -105,7 +105,7 @@ final class Exchange {
 
   var slot: Int { Int(connection.slot) }
 
-  /// All that was read is answered.
+  /// Whether all that was read is answered.
   var isIdle: Bool { if case .reading(.head) = state { input.isEmpty } else { false } }
 
   /// The request whose answer is due.
@@ -122,8 +122,8 @@ final class Exchange {
   /// An answer is due, or being sent.
   var isAnswering: Bool { if case .sending = state { true } else { waiting != nil } }
 
-  /// Whether a drain ends it at once: it had an answer and no request is open. A new connection was admitted by this
-  /// server and gets its answer from it.
+  /// Whether a drain ends it at once: it has had an answer, and none is due. A new connection, which this server has
+  /// accepted, still gets its first answer.
   var mayBeDismissed: Bool { hasAnswered && !isAnswering }
 
   /// It continues in a later turn, when the peer has read the answers.

@@ -124,7 +124,7 @@ final class HTTPRequest {
       action, by: caller?.actor, from: InlineText(clientAddress(trusted: trusted).host) ?? InlineText())
   }
 
-  /// For whom the memory of its answer is: its caller, or its address; nil on loopback without a credential.
+  /// Who the memory of its answer counts for: its caller, or its address; nil on loopback without a credential.
   var memoryOwner: MemoryOwner? {
     if let caller { return MemoryOwner(IdentityKey(caller).hash, caller.role) }
     return rateKey == 0 ? nil : MemoryOwner(IdentityKey(address: rateKey).hash, .rider)

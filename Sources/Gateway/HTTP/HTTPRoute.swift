@@ -8,7 +8,7 @@ import HubTiles
 
 /// The outcome of a request.
 enum Outcome {
-  /// `room`: the memory that the journal's reader has reserved for it.
+  /// Answers with a response. `memory`: what the journal's reader has reserved for it.
   case respond(Response, memory: MemoryReservation? = nil)
   /// Asks the hub, whose output becomes the answer (HubAnswer.swift).
   case ask([HubInput], Awaited = .hub)
@@ -60,9 +60,9 @@ struct HTTPCall {
     }
   }
 
-  /// The body as a JSON object, for claims and the like, which must be unambiguous between readers. `known`: the
-  /// members that it may have, so that nobody waits for what a misspelled one would have done, nil for any; `shown`:
-  /// and those that an answer has, which may be sent back and are ignored.
+  /// The body as a JSON object, for claims and the like, which must be unambiguous between readers. `known`: allowed
+  /// members, so that a misspelled one is refused, not ignored; nil for any. `shown`: members of answers, which may be
+  /// sent back and are ignored.
   func object(
     atMost bytes: Int, of known: [String]?, shown: [String] = []
   ) throws(Refusal) -> [String: JSONValue] {

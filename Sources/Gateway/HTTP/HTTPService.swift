@@ -114,7 +114,7 @@ struct HTTPService {
     settings.shared.admissions.chargeMore(request.rateKey, WorkUnits.of(bytes: request.body.count) - 1, now: now)
   }
 
-  /// Where the next request would begin is unknown.
+  /// The outcome for malformed input. The connection ends, since it is unknown where the next request would begin.
   private func failure(_ error: HTTPError, of request: HTTPRequest?, _ counters: inout LoopCounters) -> Step {
     counters.badRequests += 1
     var refusal = Refusal(error)
@@ -184,7 +184,7 @@ struct HTTPService {
     if let request, let family = request.family, request.completed > 0 {
       counters.requestTimes[Int(family.rawValue)].record(nanoseconds: ClockReading.uptime() - request.completed)
     }
-    // From the signal on, so that a client finds another hub before this one closes the connection (RFC 9112 §9.6).
+    // No connection is kept after the signal to stop, so that clients find another hub early (RFC 9112 §9.6).
     let isServing = settings.shared.lifecycle.phase(at: now) == .serving
     var response = response
     response.fields += settings.corsFields(request?.origin ?? .noOrigin, for: response)
@@ -232,7 +232,7 @@ struct HTTPService {
   func resume(_ exchange: Exchange, _ budget: inout TurnBudget) {
     exchange.resume()
     guard case .sending = exchange.state else { return }
-    budget.spendRequest()  // as much work as another one
+    budget.spendRequest()  // a piece is as much work as a request
     let pieceBytes = pieceBytes(of: exchange, &budget)
     send(exchange, &budget) { exchange.writePiece(atMost: pieceBytes, gzip, into: &$0) }
   }
@@ -250,7 +250,7 @@ struct HTTPService {
     if case .sending = exchange.state { budget.stall(exchange) }
   }
 
-  /// Closes a connection behind its last answer, for which the peer has as long as where the connection is kept.
+  /// Closes a connection after its last answer. The peer has as long to read it as where the connection is kept.
   func end(_ exchange: Exchange) {
     loop.close(exchange.connection)
     loop.setTimer(exchange.connection, at: nextDeadline)
@@ -276,7 +276,7 @@ struct HTTPService {
       return nil
     }
     switch exchange.state {
-    // After a stall of the loop these are not overdue: they wait only for loops.
+    // The peer does not make these wait: a loop does, perhaps one that has stalled.
     case .waiting(_, for: .metrics),
       .stalled where !loop.isBlocked(id), .sending where !loop.isBlocked(id) && now < exchange.answerEnd ?? .max:
       extend(exchange)
@@ -304,7 +304,7 @@ extension Response {
   /// Whether a precompressed body exists: then each form has a tag.
   fileprivate var isCoded: Bool { fields.contains { "\($0.name)" == "ETag" } }
 
-  /// It needs no memory for long: it is sent at once, or its bytes are there for everybody.
+  /// Whether it needs no reserved memory: it is sent at once, or its bytes are kept for everybody.
   fileprivate func isShort(_ limits: Limits) -> Bool {
     body.count <= limits.compressedPieceBytes || isCoded || isShared
   }

@@ -18,7 +18,7 @@ enum HubAnswer {
   case credentials(CredentialAnswer)
   case notification(NotificationAnswer)
 
-  /// A reply to the session of a request; nil for other outputs.
+  /// The hub's reply as the answer to a request; nil for kinds of reply that no request gets.
   init?(_ reply: Reply) {
     switch reply {
     case .ack(let ack): self = .ack(ack)

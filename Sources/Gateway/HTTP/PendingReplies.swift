@@ -40,8 +40,8 @@ struct PendingReplies {
   /// Lists that are being written, and questions to the journal's past.
   var counts: (replies: Int, questions: Int) { (lists.count, workers.historyQuestions) }
 
-  /// Puts a request's questions to the hub. A page of a feed waits for the next turn: at once, all of them would be
-  /// written in this one.
+  /// Puts a request's questions to the hub. That for the next page of a feed waits for the next turn; else all pages
+  /// would be written in this one.
   mutating func ask(_ questions: [HubInput], for awaited: Awaited, _ inputs: inout HubInputs) {
     if case .vehicles = awaited {
       postponed += questions

@@ -14,7 +14,7 @@ extension SessionLoop {
 
   // MARK: Requests
 
-  /// Bytes of an HTTP connection, or of a driver's that waits for its upgrade.
+  /// Takes bytes of a connection that speaks HTTP, or whose upgrade waits for the hub's answer.
   mutating func receivedHTTP(_ slot: Int, _ bytes: UnsafeRawBufferPointer) {
     guard let exchange = sessions[slot].exchange else { return }
     unsafe http.take(bytes, exchange)
@@ -96,7 +96,7 @@ extension SessionLoop {
     sessions[exchange.slot].answered()
   }
 
-  /// Continues in a later turn.
+  /// Continues an exchange that was stalled in an earlier turn.
   mutating func resume(_ exchange: Exchange) {
     http.resume(exchange, &budget)
     sessions[exchange.slot].answered()

@@ -1,5 +1,5 @@
 // Links by which others follow a trip: its rider, or ops, make and end them; the hub keeps them with the trip and signs
-// their tokens. What a token opens is as long as the share is there, so ending one needs no list of revoked tokens.
+// their tokens. A token opens the trip only while its share exists, so ending one needs no list of revoked tokens.
 import HubBytes
 import HubCore
 import HubHTTP
@@ -31,8 +31,8 @@ enum ShareEndpoints {
     return try ask(.end(id), call)
   }
 
-  /// The ids of all shares that a rider makes begin alike, for the sessions of their holders are counted together
-  /// (`IdentityKey`); those that ops make, for others, do so for each trip.
+  /// A new share's id. The ids of one rider's shares begin alike, since the sessions of their holders are counted
+  /// together (`IdentityKey`); those that ops make for one trip do so, too.
   private static func id(for call: HTTPCall) throws(Refusal) -> Identifier {
     let caller = try call.caller()
     let maker = IdentityKey(caller.role, caller.role == .rider ? caller.id : try call.id(of: "trip"))
@@ -57,7 +57,7 @@ enum ShareEndpoints {
     }
   }
 
-  /// With the token, which nobody is shown again.
+  /// Shows a new share with its token, which is not shown again.
   static func answer(
     _ share: TripShare, of trip: Identifier, _ request: HTTPRequest, _ context: HTTPContext
   ) throws(Refusal) -> Response {

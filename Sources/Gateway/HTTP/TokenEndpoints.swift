@@ -41,7 +41,7 @@ enum TokenEndpoints {
     let signer = try call.context.requireSigner()
     call.request.time = try TimeFormat(call.query)
     if let fault = call.query.fault(knowing: HTTPRoute.commonParameters) { throw Refusal(.badMessage, "\(fault)") }
-    // Apps send it, which may be newer than the hub.
+    // Apps send this body and may be newer than the hub, so unknown members are ignored.
     let members = try call.object(atMost: call.context.limits.unwantedBodyBytes, of: nil)
     guard let text = members["refreshToken"]?.string else { throw Refusal(.badMessage, "give refreshToken, a text") }
     if signer.algorithm != .hs256 { call.request.charge(units: WorkUnits.ofSignatureCheck) }
@@ -52,7 +52,7 @@ enum TokenEndpoints {
     } catch {
       throw Refusal(CredentialError(error))
     }
-    // Nothing is used up by it: what the file and the settings refuse now, they may allow again.
+    // This check does not use the token up: the file and the settings may allow later what they refuse now.
     if let fault = call.context.credentials.access?.fault(of: token) { throw Refusal(CredentialError(fault)) }
     return try call.ask(.refresh(family: token.family, subject: token.subject, serial: token.serial))
   }
@@ -116,7 +116,7 @@ enum TokenEndpoints {
     }
   }
 
-  /// The newest tokens of a family: a repeated question gets those that hold as long.
+  /// Signs the newest tokens of a family. A repeated request gets tokens that expire at the same time.
   private static func pair(
     of family: TokenFamily, isNew: Bool, time: TimeFormat, _ context: HTTPContext
   ) throws(Refusal) -> Response {
@@ -168,7 +168,7 @@ extension HTTPContext {
 }
 
 extension HTTPCall {
-  /// The hub writes down what it decides (HubCore/Credentials): what is refused before, HTTPService does.
+  /// Asks the hub, which audits its own decisions (HubCore/Credentials); HTTPService audits earlier refusals.
   fileprivate func ask(_ question: CredentialQuestion) throws(Refusal) -> Outcome {
     guard let source = auditSource else { throw Refusal(.internalError, "this endpoint is not audited") }
     request.audit = nil
@@ -190,7 +190,7 @@ extension WorkUnits {
   static let ofSignatureCheck = 5
 }
 
-/// Names of tokens that count no more, besides those of `--revoked`.
+/// The endpoints of revocations that back ends make, besides those in the file `--revoked`.
 enum RevocationEndpoints {
   static func begin(_ call: HTTPCall) throws(Refusal) -> Outcome {
     try requireTokens(call.context)

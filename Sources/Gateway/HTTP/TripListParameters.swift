@@ -80,8 +80,8 @@ struct TripListParameters: Equatable {
 }
 
 extension Timestamp {
-  /// This time, which a request has as `name`, from when on it wants something: all of it with 0, or any time of that
-  /// day. Throws where it is before 2000 otherwise: seconds where milliseconds are expected.
+  /// This time, the start of the range that a request gives as `name`; any time of 1 January 1970 means everything.
+  /// Throws for other times before 2000, which are most likely seconds instead of milliseconds.
   func checked(_ name: StaticString, _ format: TimeFormat) throws(Refusal) -> Timestamp {
     if self >= .earliestFromClients || 0..<86_400_000 ~= milliseconds { return self }
     throw Refusal(.badMessage, "\(name): \(format.earlyExplanation)")

@@ -9,8 +9,8 @@ struct Upgrade {
   var handshake: ServerHandshake
   var credential: Credential
   var form: MessageForm
-  /// Identifies the client by its token (by the id with a development credential) and address; never 0
-  /// (`HubInput.driverConnecting`).
+  /// A hash of the client's token, if it has one, and of its address. The hub compares those of one driver's
+  /// connections. Never 0 (`HubInput.driverConnecting`).
   var client: UInt32
 }
 

@@ -1,24 +1,24 @@
 // `GET /v1/gtfs-realtime/vehicle-positions`: all vehicles for planners of journeys.
 //
-// A feed is put together page by page: the hub is asked for the next drivers a turn after those before are written, so
-// that ten thousand hold up nobody. What was made is good for some seconds, and whoever asks meanwhile has the same
-// bytes: a feed that is open to everybody costs the hub no more than one reader does. Where whoever asked has gone, who
-// asks next goes on where it ended, so strangers who reset do not hold it up. A feed of one type of vehicle is made for
-// whoever asks, and charged.
+// A feed is built page by page: the hub is asked for the next drivers a turn after the last page was written, so that
+// ten thousand of them delay nobody. A complete feed is reused for some seconds: one that is open to everybody costs
+// the hub no more than one reader does. If the client that asked disconnects, the next request continues its draft, so
+// clients that reset their connections do not stop the feed. A feed of one vehicle type is built for each request, and
+// charged.
 import HubBytes
 import HubCore
 import HubHTTP
 import HubMessages
 
-/// A loop's newest feed, and the one after it.
+/// A loop's newest complete feed, and the state of the next one.
 final class VehicleFeeds {
   private var newest: (feed: Result<[UInt8], Refusal>, made: Int64)?
   fileprivate(set) var isBeingMade = false
-  /// The beginning of the next one, where whoever asked for it has gone.
+  /// The unfinished next feed, where the client that asked for it has disconnected.
   fileprivate var abandoned: FeedDraft?
 
-  /// What is shown at `now` (uptime, ns), unless it is too old; while a newer one is being made, one of up to twice
-  /// that age will do. Throws where that one could not be made.
+  /// The newest feed at `now` (uptime, ns); nil where it is too old. While the next one is being made, twice the age is
+  /// accepted. Throws the refusal where the newest could not be made.
   func body(at now: Int64) throws(Refusal) -> [UInt8]? {
     let age = nanoseconds(Limits.vehicleFeedSeconds) * (isBeingMade ? 2 : 1)
     guard let newest, now - newest.made < age else { return nil }
@@ -27,7 +27,7 @@ final class VehicleFeeds {
 
   func keep(_ feed: Result<[UInt8], Refusal>, now: Int64) { newest = (feed, now) }
 
-  /// What is there of the next one: nothing, or the pages that others have asked for and not waited for.
+  /// A draft of the next feed: the abandoned one if it is recent, else an empty one.
   fileprivate func takeDraft(_ now: Moment) -> FeedDraft {
     defer { abandoned = nil }
     guard let abandoned, now.uptime - abandoned.begun < nanoseconds(Limits.vehicleFeedSeconds) else {
@@ -51,15 +51,15 @@ private final class FeedDraft {
   }
 }
 
-/// One that is being put together. It belongs to the request that waits for it.
+/// A feed that is being built. It belongs to the request that waits for it.
 final class VehicleFeed {
   private let feeds: VehicleFeeds
   /// Only vehicles of this type; such a feed is not for everybody, and not kept.
   fileprivate let type: InlineText?
-  /// Of such a feed: it counts for its identity.
+  /// Counts a feed of one type for its identity; nil for the feed of all vehicles.
   private let reservation: QuestionReservation?
   private let draft: FeedDraft
-  /// It is complete, or will never be.
+  /// Whether the feed is complete, or has failed.
   private var isOver = false
 
   init(_ feeds: VehicleFeeds, _ type: InlineText?, _ now: Moment, _ reservation: QuestionReservation? = nil) {
@@ -96,7 +96,7 @@ final class VehicleFeed {
     return body
   }
 
-  /// Later requests get the same.
+  /// Ends the feed; later requests get the same result, unless it is of one type.
   private func end(_ feed: Result<[UInt8], Refusal>) {
     isOver = true
     if type == nil { feeds.keep(feed, now: draft.begun) }
@@ -130,7 +130,7 @@ enum VehicleFeedEndpoint {
     return ask(VehicleFeed(feeds, nil, now), call.request, call.context)
   }
 
-  /// Counts a feed of one type for whoever asks.
+  /// Counts a feed of one type for its caller.
   private static func reserve(
     for caller: Credential, _ admissions: Admissions
   ) throws(Refusal) -> QuestionReservation {

@@ -105,7 +105,7 @@ struct WorkerAnswers {
     tileQuestions += 1
   }
 
-  /// False at the thread's limit. There is room for its answer: a loop asks no more than its mailbox holds.
+  /// Puts a question; false at the thread's limit. A loop asks no more than its mailbox has room for answers.
   private func put(
     _ question: WorkerQuestion, for asker: Credential, _ answer: WorkerAnswer, _ shared: SharedState
   ) -> Bool {

@@ -10,7 +10,7 @@ import HubRuntime
 struct Drain {
   /// What the loop does now.
   enum Step: Equatable {
-    /// Serves; and before a known end, checks again then (uptime, ns).
+    /// Serves. Where it is known when the drain begins (uptime, ns), the loop checks again then.
     case serve(until: Int64?)
     /// Accepts no more connections, and closes the sessions in these slots.
     case dismiss(Range<Int>)

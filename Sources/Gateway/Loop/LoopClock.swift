@@ -5,7 +5,7 @@ import HubSystem
 struct LoopClock {
   /// When the loop's next tick is due (uptime, ns): once a second, or earlier on request.
   private(set) var nextTick: Int64
-  /// The wall clock minus the uptime, in milliseconds, as of the last tick.
+  /// The wall clock minus the uptime, in milliseconds, at the start or when the clock was last found set.
   private var wallClockOffset: Int64
 
   init(_ reading: ClockReading) {
@@ -26,10 +26,10 @@ struct LoopClock {
     return late > 1_000_000_000 && !isFirstTurn ? late : 0
   }
 
-  /// The stall is handled.
+  /// Makes the late tick due now, so that the stall is handled once.
   mutating func excuseStall(now: Int64) { nextTick = now }
 
-  /// True where the wall clock was set since the last call.
+  /// True where the wall clock was set, or has drifted, by over 0.1 s since this was true last, or the start.
   mutating func wallClockWasSet(_ reading: ClockReading) -> Bool {
     let offset = reading.wallClockOffset
     guard abs(offset - wallClockOffset) > 100 else { return false }

@@ -4,12 +4,12 @@ import HubSystem
 
 /// When each loop last ticked, which it does once a second, and when it last ended.
 final class LoopTicks: Sendable {
-  /// Uptime, in nanoseconds; nil before all first ticks, .max for a loop that has ended.
+  /// The uptime of each loop's last tick, in ns; nil before any loop has ticked, .max for a loop that has ended.
   private let ticks: Locked<[Int64?]>
 
   init(loops: Int) { ticks = Locked(Array(repeating: nil, count: loops)) }
 
-  /// A loop ticks. With the first tick of all, the others are due as well.
+  /// Notes a loop's tick. The first one counts for all loops, so that one that never ticks is found hanging.
   func note(_ loop: Int, at uptime: Int64) {
     ticks.withLock { ticks in
       ticks[loop] = uptime

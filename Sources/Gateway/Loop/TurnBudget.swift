@@ -6,8 +6,8 @@ import HubMessages
 import HubSystem
 import HubTransport
 
-/// Spent towards `Limits.unitsPerPoll` and `Limits.requestsPerPoll`; and the connections that wait because of that, or
-/// for their peer to read.
+/// What was spent of `Limits.unitsPerPoll` and `Limits.requestsPerPoll`, and the connections that wait because it is
+/// used up, or until their peer has read its answers.
 struct TurnBudget {
   private let loop: EventLoop
   private let admissions: Admissions
@@ -19,9 +19,9 @@ struct TurnBudget {
   private let resumedPerTurn: Int
   private let unansweredSubscriptions: Int
   private let pipelinedBytes: Int
-  /// For sessions whose token has no rate.
+  /// The rate of sessions whose token states none.
   let usualRate: Pacing.Rate
-  /// The next one first, each once.
+  /// Connections to continue, the next one first, each once.
   private var waiting: ArraySlice<ConnectionID> = []
   private var isQueued: Set<ConnectionID> = []
 
@@ -93,7 +93,7 @@ struct TurnBudget {
     charge(&session, work: WorkUnits.of(newCells: count, on: channel))
   }
 
-  /// Charges a stream's address for cells that the hub has begun, also where it only looked at them.
+  /// Charges a stream's address for cells that the hub has begun for it, also where it only checked the channel.
   mutating func chargeCells(of stream: EventStream, new count: Int, on channel: Channel) {
     let units = WorkUnits.of(newCells: count, on: channel)
     spend(units: units)
@@ -117,7 +117,7 @@ struct TurnBudget {
     loop.setLoopTimer(at: loop.now.uptimeNanoseconds)
   }
 
-  /// The turn's answers are used up. A long answer waits for its next piece by itself.
+  /// Continues an exchange in the next turn: this turn's share is used up, or a long answer has more pieces.
   mutating func stall(_ exchange: Exchange) {
     exchange.stall()
     loop.pauseReading(exchange.connection)

@@ -15,7 +15,7 @@ struct CounterReport {
     self.loop = loop
   }
 
-  /// This loop's counters are requested.
+  /// Whether newer counters of this loop are requested.
   var isAsked: Bool { board.hub.question != answered }
 
   /// Publishes this loop's counters, and the hub's if this loop has just run it.

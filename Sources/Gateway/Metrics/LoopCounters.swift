@@ -4,7 +4,7 @@ import HubMessages
 import HubTransport
 
 struct LoopCounters: Sendable {
-  // Present ones.
+  // Present numbers.
   var connections = 0
   /// Open sessions by `Role.rawValue`.
   var sessions = [Int](repeating: 0, count: Role.allCases.count)

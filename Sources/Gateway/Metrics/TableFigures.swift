@@ -40,7 +40,7 @@ struct TableBounds {
       TableFigures(
         name: "sessions", entries: counters.reduce(0) { $0 + $1.sessions.reduce(0, +) }, capacity: sessions,
         hits: counters.reduce(0) { $0 + $1.hits(.sessions) }),
-      // These two have room: sessions have an entry each, and each connection may have an address of its own.
+      // These two are never full: each session may have an identity, and each connection an address, of its own.
       TableFigures(name: "identities", entries: identities, capacity: sessions, hits: 0),
       TableFigures(
         name: "addresses", entries: addresses, capacity: connections + limits.idleAddresses, hits: 0),

@@ -112,7 +112,7 @@ public final class Server: Sendable {
     }
   }
 
-  /// Without the room the limit still applies; a connection that has to wait for it is served later.
+  /// Grows the kernel's table of open files now, so that no connection waits for that later; a failure is only logged.
   private static func makeRoomForOpenFiles(_ count: Int, _ log: Log) {
     do throws(SystemError) {
       try ProcessFacts.makeRoomForOpenFiles(count)

@@ -49,7 +49,7 @@ final class SharedState: Sendable {
     longAnswers = MemoryBudget(bytes: configuration.limits.longAnswerBytes)
   }
 
-  /// A loop ticks (uptime, ns). The first gives the service manager a sign of life, unless another hangs.
+  /// Notes a loop's tick (uptime, ns). At the first loop's, the service manager is notified unless another loop hangs.
   func ticked(_ loop: Int, at uptime: Int64) {
     ticks.note(loop, at: uptime)
     if loop == 0, ticks.hanging(at: uptime, asker: loop) == nil { serviceManager?.alive(at: uptime) }

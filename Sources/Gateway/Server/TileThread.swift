@@ -36,6 +36,6 @@ final class TileThread: Sendable {
     }
   }
 
-  /// Waiting questions are dropped.
+  /// Ends the thread; waiting questions are dropped.
   func close() { questions.close() }
 }

@@ -20,7 +20,7 @@ struct ControlFrames {
   let loop: EventLoop
   let limits: Limits
   private let usualRate: Pacing.Rate
-  /// Nanoseconds.
+  /// The heartbeat interval, in nanoseconds.
   private let interval: Int64
 
   init(_ loop: EventLoop, _ configuration: ServerConfiguration) {
@@ -68,14 +68,14 @@ struct ControlFrames {
       case .warn: return .warn(rate)
       case .close(let reason): return .close(reason)
       case .proceed:
-        session.lastHeard = now.uptime  // it was not read meanwhile
+        session.lastHeard = now.uptime  // the hub did not read from it while it was paused
         outcome = .resume
       }
     } else if session.wasPinged {
       if now.uptime - session.lastHeard >= interval * 5 / 2 { return .close(.silentTooLong) }
     } else if now.uptime - session.lastHeard >= interval {
       session.wasPinged = true
-      session.lastHeard = now.uptime - interval  // an answer has its time, also where the ping was late
+      session.lastHeard = now.uptime - interval  // the peer has its full time to answer a late ping
       loop.send(to: session.connection) {
         unsafe FrameWriter.write(.ping, UnsafeRawBufferPointer(start: nil, count: 0), into: &$0)
       }

@@ -30,7 +30,7 @@ struct IncompleteInputs {
     self.admissions = admissions
   }
 
-  /// Whether a connection's bytes are counted, after a read: rarely.
+  /// Whether a connection's bytes have to be counted after a read, which is rare.
   @inline(__always)
   func counts(_ session: borrowing Session) -> Bool { session.keptBytes > freeBytes || session.keepsInput }
 
@@ -46,7 +46,7 @@ struct IncompleteInputs {
     return admissions.keeps(bytes - (before?.bytes ?? 0), of: address, now: now)
   }
 
-  /// The connection, or its kept input, is gone.
+  /// Stops counting a connection that has closed, or whose kept input was dropped.
   mutating func forget(_ session: inout Session, now: Int64) {
     guard session.keepsInput, let before = entries.removeValue(forKey: Int(session.connection.slot)) else { return }
     session.keepsInput = false
@@ -56,7 +56,7 @@ struct IncompleteInputs {
   /// A message was completed: the next one has the full time.
   mutating func completed(_ slot: Int, now: Int64) { entries[slot]?.since = now }
 
-  /// Excuses so much time (ns) of incomplete messages.
+  /// Gives incomplete messages so much more time (ns), in which the loop did not read.
   mutating func excuse(_ time: Int64, now: Int64) {
     for (slot, entry) in entries { entries[slot]?.since = min(now, entry.since + time) }
   }

@@ -7,7 +7,7 @@ import HubMessages
 /// The decision about a message.
 enum MessageOutcome {
   case ask(HubInput)
-  /// Requests a subscription, which counts from now on.
+  /// Requests a subscription, which counts as unanswered from now on.
   case subscribe(SubscribeInput)
   case reply(Reply)
   case query(QueryRequest)
@@ -23,21 +23,21 @@ struct MessageRules {
   let now: Moment
   /// The largest radius that ops may watch, in metres.
   let areaRadiusMeters: Double
-  /// It came by HTTP, not from a session of its driver.
+  /// Whether it was posted over HTTP, not sent in a session.
   var isPosted = false
 
   private var messageID: MessageID { envelope.messageID }
 
-  /// The outcome of a message that is no live fix.
+  /// The outcome of any message but a session's `location_update`, which `SessionLoop` handles before these rules.
   var outcome: MessageOutcome {
     switch envelope.message {
-    // A driver's session sends it as an input of its own.
+    // `SessionLoop.receivedFix` takes those of drivers' sessions.
     case .locationUpdate where !isPosted: .refuse(Self.roleRefusal(of: messageID))
     case .locationUpdate(let update):
       ofDriver { input(of: LocationBatch(tripID: update.tripID, fixes: [.success(update.fix)])) }
     case .locationBatch(let batch): ofDriver { input(of: batch) }
     case .driverStatus(let report):
-      // Posted again, even late, it takes effect once; a session sends its messages in order.
+      // Only posts are keyed: a repeated one takes effect once, however late. A session's messages are in order.
       ofDriver { .driverStatus(session, messageID, rights.withClaims(report), of: postedBy, isKeyed: isPosted) }
     case .tripStatus(let report):
       .ask(
@@ -59,7 +59,7 @@ struct MessageRules {
       case .trip, .driver, .fence, .fleet, .trips, .raw, .stats: .ask(.unsubscribe(session, messageID, channel))
       }
     case .ping(let ping):
-      // A driver's pong has what is stored, which the hub knows.
+      // A driver's pong has `storedThrough`, which only the hub knows.
       if rights.role == .driver {
         .ask(.ping(session, messageID, ping, of: postedBy))
       } else {
@@ -107,7 +107,7 @@ struct MessageRules {
       SubscribeInput(session: session, actor: credential.actor, messageID: messageID, request: request, grant: grant))
   }
 
-  /// Why the size of cells may not be chosen; nil where it may, or is not.
+  /// Why a request may not choose the size of its cells; nil where it may, or does not.
   private func precisionFault(_ request: Subscribe) -> (code: ErrorCode, text: String)? {
     if request.precision == nil { return nil }
     if rights.role != .ops { return (.forbidden, "a \(rights.role.name) may not choose the size of cells") }

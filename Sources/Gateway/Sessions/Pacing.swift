@@ -5,7 +5,7 @@ import HubMessages
 
 /// A session's pace: its budget, its debt, and the input that waits because of it.
 struct Pacing {
-  /// Units of work (`WorkUnits`) a second, on average (0 for no limit), and at once.
+  /// Units of work (`WorkUnits`): `units` a second on average (0 for no limit), and `burst` at once.
   struct Rate {
     let units: Double
     let burst: Double
@@ -33,7 +33,7 @@ struct Pacing {
   private var bucket: TokenBucket
   /// Nil until there are violations or held input.
   private var violations: Violations?
-  /// The session has overdrawn its budget and was not seen level since.
+  /// Whether the session has overdrawn its budget and was not level at any check since.
   private(set) var isInDebt = false
   /// Reading has stopped, and input waits, because it came while the session was in debt.
   private(set) var isPaused = false
@@ -54,8 +54,8 @@ struct Pacing {
 
   // MARK: The rate
 
-  /// Charges for work. What was read is handled, so the budget may be overdrawn; that alone is within the rate. Input
-  /// before the budget is level again is not.
+  /// Charges for work. What was read is handled, so the budget may be overdrawn. That alone is no violation, but input
+  /// that comes before the budget is level again is one.
   @inline(__always)
   mutating func charge(_ cost: Double, _ rate: Rate, now: Int64) {
     guard rate.units > 0 else { return }
@@ -98,14 +98,14 @@ struct Pacing {
 
   /// When a paused session is to be checked (uptime, ns).
   mutating func nextCheck(_ rate: Rate, _ limits: borrowing Limits, now: Int64) -> Int64 {
-    // Far over the rate the bucket is level only after the session is due to be warned, or closed.
+    // A session far over its rate is due to be warned, or closed, before its bucket is level.
     let violations = ownViolations()
     let patience = violations.wasWarnedOfRate ? limits.rateCloseSeconds : limits.rateWarningSeconds
     return min(now + nanosecondsUntilLevel(rate, now), violations.overRateSince + nanoseconds(patience))
   }
 
   private mutating func nanosecondsUntilLevel(_ rate: Rate, _ now: Int64) -> Int64 {
-    // A new token may have no limit.
+    // `refresh` may have brought a token without a limit.
     if rate.units == 0 { return 0 }
     return bucket.nanosecondsUntilLevel(rate: rate.units, burst: rate.burst, now: now)
   }
@@ -180,7 +180,7 @@ private final class Violations {
 /// Frames that were read and wait.
 final class HeldInput {
   var bytes = ByteBuffer()
-  /// So many bytes of them are handled. They stay until all are: a session over its rate handles one message at a time,
-  /// without moving the rest for each.
+  /// The number of bytes at the start that are handled. They stay until all are handled: a session over its rate
+  /// handles one message at a time, and removing each would move the rest.
   fileprivate(set) var done = 0
 }

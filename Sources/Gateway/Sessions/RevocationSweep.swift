@@ -9,7 +9,7 @@ struct RevocationSweep {
   private let slotsPerStep: Int
   /// The first slot of the next step; at the table's end the sweep is over.
   private var next = 0
-  /// Something was revoked since the sweep began: it runs once more.
+  /// Whether something was revoked since the sweep began, so that it has to run once more.
   private var mustRepeat = false
   /// When the next step is due (uptime, ns).
   private(set) var nextStep = Int64.max
@@ -22,7 +22,7 @@ struct RevocationSweep {
     if !change.added.isEmpty { begin(now: now) }
   }
 
-  /// Something was revoked.
+  /// Begins a sweep since something was revoked; one that is under way runs once more.
   mutating func begin(now: Int64) {
     guard nextStep == .max else {
       mustRepeat = true
@@ -31,7 +31,7 @@ struct RevocationSweep {
     (next, nextStep) = (0, now)
   }
 
-  /// Where a step is due: the slots of some sessions whose token is revoked. O(sessions of a step).
+  /// Checks some sessions if a step is due; gives the slots of those whose token is revoked. O(sessions of a step).
   mutating func step(_ sessions: borrowing SessionTable, by access: TokenAccess?, now: Moment) -> [Int] {
     guard now.uptime >= nextStep else { return [] }
     let end = min(sessions.endIndex, next + max(slotsPerStep, sessions.endIndex / Limits.sweepSteps))

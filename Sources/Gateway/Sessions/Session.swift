@@ -74,7 +74,7 @@ struct Session: ~Copyable {
     }
   }
 
-  /// Of an open session that is a stream of events, whose client sends nothing.
+  /// The stream of events that the open session is; nil for a WebSocket, and where no session is open.
   var stream: EventStream? {
     @inline(__always) get { if case .stream(let stream) = other { stream } else { nil } }
   }
@@ -92,10 +92,10 @@ struct Session: ~Copyable {
 
   var isHolding: Bool { socket != nil && open.pacing.isHolding }
 
-  /// Its input waits for a later turn.
+  /// Whether its input, or the next piece of a long answer, waits for a later turn.
   var isWaiting: Bool { isHolding || exchange?.isStalled == true }
 
-  /// Of a session that is open or being admitted.
+  /// The credential of the session that is open or being admitted; nil where there is none.
   var credential: Credential? { socket != nil ? open.rights.credential : exchange?.upgrade?.credential }
 
   /// Who asked, and the form of the answer: the session for a message, else the waiting request. Nil where neither
@@ -110,12 +110,12 @@ struct Session: ~Copyable {
     return (request.asker(session), .json(request.time), false)
   }
 
-  /// A feed of all vehicles takes an unwritten list of drivers.
+  /// Whether a request for a vehicle feed waits, which takes a list of drivers as it is, not in JSON.
   var awaitsVehicles: Bool {
     if case .waiting(_, for: .vehicles) = exchange?.state { true } else { false }
   }
 
-  /// Of an open session.
+  /// The open session as the fan-out knows it.
   @inline(__always)
   var recipient: Recipient { Recipient(connection: connection, encoding: open.encoding) }
 
@@ -138,7 +138,7 @@ struct Session: ~Copyable {
     other = .closing
   }
 
-  /// An answer, or a piece of it, was handed over: after the last one HTTP is over.
+  /// Begins closing where the answer that was just written was the connection's last.
   mutating func answered() { if case .over = exchange?.state { beginClosing() } }
 
   // MARK: Heartbeat

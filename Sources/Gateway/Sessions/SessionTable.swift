@@ -17,12 +17,12 @@ struct SessionTable: ~Copyable {
 
   func isCurrent(_ id: ConnectionID) -> Bool { Int(id.slot) < endIndex && self[Int(id.slot)].connection == id }
 
-  /// The slot of the hub's answer, unless that connection has ended.
+  /// The slot of a session that the hub answers; nil where its connection has ended.
   func slot(of session: SessionRef) -> Int? {
     isCurrent(ConnectionID(slot: session.slot, generation: session.generation)) ? Int(session.slot) : nil
   }
 
-  /// The slot of the open session of the hub's answer; nil where it has ended or is closing, and so has released its
+  /// The slot of an open session that the hub answers; nil where it has ended or is closing, and so has released its
   /// subscriptions.
   func openSlot(of session: SessionRef) -> Int? { slot(of: session).flatMap { self[$0].phase == .open ? $0 : nil } }
 
@@ -32,7 +32,7 @@ struct SessionTable: ~Copyable {
     return slot(of: asker.session).flatMap { self[$0].exchange?.waiting != nil ? $0 : nil }
   }
 
-  /// The request that waits for an answer of the hub, and for which; nil where it does not.
+  /// The request that waits for the hub's answer, and what it awaits; nil where none waits.
   func waitingRequest(of session: SessionRef) -> (request: HTTPRequest, awaited: Awaited, exchange: Exchange)? {
     guard let exchange = slot(of: session).flatMap({ self[$0].exchange }),
       case .waiting(let request, let awaited) = exchange.state

@@ -6,8 +6,8 @@ struct TokenBucket {
   private var tokens: Float
   /// Uptime in milliseconds, wrapping after 49 days: only short differences are used.
   private var refilled: UInt32
-  /// How far back a time may lie, in milliseconds: loops that share a bucket charge it with the times of their own
-  /// turns. More is time that has passed, beyond the wrap.
+  /// The largest step back in time, in milliseconds: loops that share a bucket charge it with the times of their own
+  /// turns. A larger difference is that of a later time, wrapped around zero.
   private static let longestStepBack: UInt32 = 3_600_000
 
   init(burst: Double, now: Int64) {
@@ -28,8 +28,8 @@ struct TokenBucket {
     return tokens >= 0 ? 0 : TokenBucket.nanoseconds(Double(-tokens), rate)
   }
 
-  /// Takes `cost` tokens if they are there, or if the bucket is full but for what the same work has `paid` before: for
-  /// work that is otherwise refused.
+  /// Takes `cost` tokens if the bucket has them, or is full apart from what the same work has `paid` before. Otherwise
+  /// it takes none and gives false: the work is refused.
   mutating func chargeIfLevel(_ cost: Double, paid: Double = 0, rate: Double, burst: Double, now: Int64) -> Bool {
     refill(rate: rate, burst: burst, now: now)
     guard tokens >= Float(min(cost, burst - paid)) else { return false }
@@ -37,7 +37,7 @@ struct TokenBucket {
     return true
   }
 
-  /// Nanoseconds until that many tokens are there, or the bucket is full; 0 when so.
+  /// Nanoseconds until the bucket has `count` tokens, or is full; 0 where it already is so.
   mutating func nanosecondsUntil(has count: Double, rate: Double, burst: Double, now: Int64) -> Int64 {
     refill(rate: rate, burst: burst, now: now)
     let count = min(count, burst)

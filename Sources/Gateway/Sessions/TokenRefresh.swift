@@ -38,7 +38,7 @@ struct TokenRefresh {
 }
 
 extension Session {
-  /// It is open, and its token was revoked. `access`: nil where the hub accepts no tokens.
+  /// Whether the session is open and its token was revoked. `access`: nil where the hub accepts no tokens.
   func isRevoked(by access: TokenAccess?, now: Timestamp) -> Bool {
     phase == .open && open.rights.credential.isRevoked(by: access, now: now)
   }
