@@ -14,8 +14,8 @@ public struct Base64: Sendable {
   private let last: (UInt8, UInt8)
   private let isPadded: Bool
 
-  /// The bytes that a text stands for; nil where it has a character outside the alphabet, another padding than there
-  /// must be, a length that no encoding has, or bits behind its last byte that are not zero (§3.5). O(length).
+  /// The decoded bytes; nil where the text has a character outside the alphabet, another padding than there must be, a
+  /// length that no encoding has, or bits behind its last byte that are not zero (§3.5). O(length).
   public func decode(_ text: some Collection<UInt8>) -> [UInt8]? {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(text.count * 3 / 4)

@@ -6,7 +6,7 @@ public struct BoundedTimes: Sendable {
   /// In microseconds: 1, 10, 100 ms and 1 s.
   public static let bounds: [UInt64] = [1_000, 10_000, 100_000, 1_000_000]
 
-  /// By the first bound that is not passed; last those that pass all.
+  /// Durations by the first bound that they do not exceed; the last count has those that exceed all.
   private var counts: [5 of UInt64] = .init(repeating: 0)
   /// Microseconds.
   public private(set) var sum: UInt64 = 0

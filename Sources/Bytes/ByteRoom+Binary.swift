@@ -28,7 +28,7 @@ extension ByteRoom {
     put(word: value, count: 8)
   }
 
-  /// The lowest `count` (0…8) bytes of a number, the lowest first.
+  /// Appends the lowest `count` (0…8) bytes of a number, the lowest first. The room must have eight.
   @inlinable @inline(__always)
   public mutating func append(lowest count: Int, of value: UInt64) {
     precondition(count >= 0 && count <= 8)
@@ -36,7 +36,7 @@ extension ByteRoom {
     put(word: value, count: count)
   }
 
-  /// 1 byte below 128, 2 below 16,384, …
+  /// Appends a number of variable length: 1 byte below 128, 2 below 16,384, …
   @inlinable @inline(__always)
   public mutating func append(varint value: UInt64) {
     demand(ByteRoom.varintBytes)
@@ -48,7 +48,7 @@ extension ByteRoom {
     put(UInt8(truncatingIfNeeded: rest))
   }
 
-  /// A number that may be negative: 0, −1, 1, −2, … as 0, 1, 2, 3, … (zigzag), so that small ones stay short.
+  /// Appends a number that may be negative, zigzag: 0, −1, 1, −2, … as 0, 1, 2, 3, …, so that small ones stay short.
   @inlinable @inline(__always)
   public mutating func append(zigzag value: Int64) {
     append(varint: UInt64(bitPattern: (value &<< 1) ^ (value &>> 63)))

@@ -39,18 +39,18 @@ public struct ByteRoom: ~Copyable {
     unsafe next += count
   }
 
-  /// Checks that `count` bytes fit; the `put`s behind it don't.
+  /// Checks that `count` bytes fit; the calls of `put` that follow do not check.
   @inlinable @inline(__always)
   func demand(_ count: Int) { unsafe precondition(end - next >= count) }
 
-  /// The byte; the caller has demanded it.
+  /// Appends a byte, for which the caller has called `demand`.
   @inlinable @inline(__always)
   mutating func put(_ byte: UInt8) {
     unsafe next.storeBytes(of: byte, as: UInt8.self)
     unsafe next += 1
   }
 
-  /// The first `count` (0…8) bytes of a word, the lowest first; the caller has demanded all eight.
+  /// Appends the first `count` (0…8) bytes of a word, the lowest first; the caller has demanded all eight.
   @inlinable @inline(__always)
   mutating func put(word: UInt64, count: Int) {
     unsafe next.storeBytes(of: word.littleEndian, as: UInt64.self)

@@ -27,7 +27,7 @@ public struct ChunkTable<Element: ~Copyable>: ~Copyable {
   /// Elements of one chunk, a power of two.
   @inlinable public static var chunkSize: Int { 1 << shift }
 
-  /// As an array it would check the chunk's number once more with each access, of which a fix makes fifty.
+  /// The chunks' addresses. An array would check the index again at each access, of which a fix makes fifty.
   @usableFromInline var chunks: UnsafeMutablePointer<UnsafeMutablePointer<Element>>
   @usableFromInline var chunkCapacity = 16
   @usableFromInline var chunkCount = 0
@@ -83,10 +83,10 @@ public struct ChunkTable<Element: ~Copyable>: ~Copyable {
 /// Pages of 2 MB, which Linux gives on request (`transparent_hugepage` = `madvise` or `always`).
 @usableFromInline enum HugePages {
   @usableFromInline static var size: Int { 2 << 20 }
-  /// From here on what the last page leaves empty is little.
+  /// The table size in bytes from which on the unused part of its last page matters little.
   @usableFromInline static var smallestTable: Int { 16 << 20 }
 
-  /// Asks for them. Where there are none, nothing is different.
+  /// Asks the kernel for such pages; where it has none, ordinary ones are used.
   @usableFromInline static func advise(_ start: UnsafeMutableRawPointer, bytes: Int) {
     #if !canImport(Darwin)
       _ = unsafe madvise(start, bytes, MADV_HUGEPAGE)

@@ -7,9 +7,9 @@
 // 1. w · 10^±q with w ≤ 2^53 and q ≤ 22: both are exact doubles, so one operation rounds once (W. Clinger, "How to Read
 //    Floating Point Numbers Accurately", 1990). About 15 ns.
 // 2. Any w of up to 19 digits and any q, which is what JSONEncoder writes for a coordinate with all its 17 digits: by
-//    128 bits of a power of five (DecimalScaling.swift). Numbers of more digits lie between two such, and where both
-//    are rounded to the same double, so are they.
-// 3. The rest, some 20 digits that lie half-way between two doubles and others behind them: Swift's own Double(String),
+//    128 bits of a power of five (DecimalScaling.swift). A number with more digits lies between two of these, and where
+//    both are rounded to the same double, so is it.
+// 3. The rest, 20 digits and more close to the middle between two doubles: Swift's own Double(String),
 //    independent of the locale. It takes 130 ns for at least 21 bytes.
 
 /// A number at the head of a text.
@@ -31,7 +31,7 @@ public struct ScannedNumber: Sendable, Equatable {
 /// - Complexity: O(length), whatever the number is; no allocation up to 19 digits.
 @inlinable @inline(__always)
 public func scanNumber(_ bytes: Span<UInt8>, from start: Int) -> ScannedNumber? {
-  // Most numbers end within one word: a speed, a heading, an accuracy. That is done where the call stands.
+  // Most numbers end within one word: a speed, a heading, an accuracy. These are read inline.
   if let word = bytes.wholeWord(at: start), let number = ShortNumber(word) {
     return ScannedNumber(end: start &+ number.length, value: number.value)
   }
@@ -58,7 +58,7 @@ struct ShortNumber {
       length = ends.trailingZeroBitCount &>> 3
       let decimals = length &- whole &- 1
       guard ends != 0, decimals > 0 else { return nil }
-      // The digits before the point go up by its byte: one row, with a zero before it.
+      // The digits before the point move up over its byte: one run of digits, with a zero before it.
       let before = (1 &<< wholeBits) &- 1
       let row = (run.digits & before) &<< 8 | run.digits & ~(before &<< 8 | 0xFF)
       let mantissa = DigitRun.value(row &<< UInt64(truncatingIfNeeded: 64 &- 8 &* length))
@@ -113,7 +113,7 @@ func scanLongNumber(_ bytes: Span<UInt8>, from start: Int) -> ScannedNumber? {
   return ScannedNumber(end: end, value: isNegative ? -magnitude : magnitude)
 }
 
-/// Any number.
+/// Reads a number of any form and length; nil where there is none.
 @usableFromInline @inline(never)
 func scanAnyNumber(_ bytes: Span<UInt8>, from start: Int) -> ScannedNumber? {
   var i = start
@@ -173,7 +173,7 @@ public func parseUnsignedInteger(_ bytes: UnsafeRawBufferPointer) -> UInt64? {
 
 /// Reads an integer of 8–15 digits, such as a time in milliseconds, eight digits at once.
 ///
-/// - Returns: nil where there is another number, or none, or less than 16 bytes: `scanNumber` knows. What follows is
+/// - Returns: nil for any other number, for none, and for less than 16 bytes: then call `scanNumber`. What follows is
 ///   the caller's business, also where it is a point or an exponent, with which the number is another one.
 @inlinable @inline(__always)
 public func scanWholeNumber(_ bytes: Span<UInt8>, from start: Int) -> (end: Int, value: UInt64)? {
@@ -212,7 +212,7 @@ private func scanExponent(_ bytes: Span<UInt8>, from start: Int) -> (exponent: I
   while i < bytes.count {
     let digit = bytes[i] &- UInt8(ascii: "0")
     guard digit <= 9 else { break }
-    // Held at a million, so that it can't overflow: a message is shorter, so no fraction brings such a number back.
+    // Capped, so that it can't overflow: no message has the million digits that would bring such a number back.
     exponent = min(exponent * 10 + Int(digit), 1_000_000)
     i += 1
   }
@@ -248,7 +248,7 @@ private func longDecimal(_ bytes: Span<UInt8>, _ range: Range<Int>, _ digits: In
     if mantissa != 0 { taken += 1 }  // leading zeros do not count
   }
   let low = decimal(mantissa, exponent + left)
-  // It is the mantissa, or more than that and less than one more.
+  // The number is at least `mantissa`, and less than `mantissa` + 1.
   guard left > 0, low != decimal(mantissa + 1, exponent + left) else { return low }
   return slowValue(bytes, range)
 }

@@ -36,7 +36,7 @@ extension ByteRoom {
     }
   }
 
-  /// Nine to sixteen digits, which milliseconds since 1970 are.
+  /// Writes a number of nine to sixteen digits, such as milliseconds since 1970.
   private mutating func putSixteen(_ value: UInt64) {
     let (high, low) = value.quotientAndRemainder(dividingBy: 100_000_000)
     put(upToEightDigits: high)

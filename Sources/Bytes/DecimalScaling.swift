@@ -70,7 +70,7 @@ func scaledDecimal(_ mantissa: UInt64, _ exponent: Int) -> Double {
 private func approximateProduct(_ mantissa: UInt64, _ exponent: Int) -> (high: UInt64, low: UInt64) {
   let power = PowersOfFive.table[exponent - PowersOfFive.exponents.lowerBound]
   var (high, low) = mantissa.multipliedFullWidth(by: UInt64(truncatingIfNeeded: power >> 64))
-  // Only where all bits below those that count are set can what is left out carry into them.
+  // What is left out can carry into the bits that count only where all bits below these are set.
   guard high & 0x1FF == 0x1FF else { return (high, low) }
   let rest = mantissa.multipliedFullWidth(by: UInt64(truncatingIfNeeded: power)).high
   let (sum, overflow) = low.addingReportingOverflow(rest)

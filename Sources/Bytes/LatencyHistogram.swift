@@ -55,7 +55,7 @@ public struct LatencyHistogram: Sendable, Equatable {
     maximum = max(maximum, other.maximum)
   }
 
-  /// What was counted since a copy was made of this histogram. Its maximum is that of all times.
+  /// What was counted since the copy `before` was made; the maximum is that of all times.
   public func since(_ before: LatencyHistogram) -> LatencyHistogram {
     var passed = self
     for index in counts.indices { passed.counts[index] &-= before.counts[index] }

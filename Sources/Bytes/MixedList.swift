@@ -21,7 +21,7 @@ public struct MixedList<Common: BitwiseCopyable, Rare>: ~Copyable {
   }
 
   @usableFromInline var commons = TurnList<Common>()
-  /// With how many common ones come before each: ascending.
+  /// The rare elements, each with the number of common ones before it: ascending.
   @usableFromInline var rares: [(element: Rare, commonsBefore: Int)] = []
 
   @inlinable public init() {}
@@ -40,7 +40,7 @@ public struct MixedList<Common: BitwiseCopyable, Rare>: ~Copyable {
   @inlinable @inline(__always)
   public mutating func append(common element: Common) { commons.append(element) }
 
-  /// Where the next common element will lie: `TurnList.nextSlot`.
+  /// The memory of the next common element, which the caller fills: see `TurnList.nextSlot`.
   @inlinable @inline(__always)
   public mutating func nextCommonSlot(_ blank: @autoclosure () -> Common) -> UnsafeMutablePointer<Common> {
     unsafe commons.nextSlot(blank())
@@ -71,7 +71,7 @@ public struct MixedList<Common: BitwiseCopyable, Rare>: ~Copyable {
     @inline(__always) unsafeAddress { unsafe UnsafePointer(commons.pointer(index)) }
   }
 
-  /// The location of one, until the list is changed: reading a large value would copy all its members.
+  /// The address of a common element, valid until the list is changed; a large value is then read without a copy.
   @inlinable @inline(__always)
   public func pointer(ofCommon index: Int) -> UnsafePointer<Common> { unsafe UnsafePointer(commons.pointer(index)) }
 

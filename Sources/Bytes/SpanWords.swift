@@ -40,7 +40,7 @@ extension Span where Element == UInt8 {
     unsafe UInt64(littleEndian: bytes.unsafeLoadUnaligned(fromUncheckedByteOffset: start, as: UInt64.self))
   }
 
-  /// A word of which the end of the text leaves less than eight bytes: pieces that overlap have the same bytes there.
+  /// The last bytes of the text as a word: put together from pieces that may overlap, and agree where they do.
   @inlinable @inline(never)
   func lastWord(at start: Int) -> UInt64 {
     let left = count &- start
@@ -59,9 +59,9 @@ extension Span where Element == UInt8 {
 /// The digits that a word begins with, their values a byte each.
 @usableFromInline
 struct DigitRun {
-  /// Exact as far as the digits go.
+  /// The digits' values, a byte each; exact up to the first byte that is no digit.
   @usableFromInline let digits: UInt64
-  /// The top bits of those bytes that are no digits, as far as the first of them; others may have theirs as well.
+  /// The top bit of each byte that is no digit; exact up to the first of them.
   @usableFromInline let ends: UInt64
 
   @inlinable @inline(__always)
@@ -70,10 +70,10 @@ struct DigitRun {
     ends = ((digits &+ 0x7676_7676_7676_7676) | digits) & 0x8080_8080_8080_8080
   }
 
-  /// Eight digits, and perhaps more behind the word.
+  /// Whether all eight bytes are digits; more may follow behind the word.
   @inlinable @inline(__always) var isWhole: Bool { ends == 0 }
 
-  /// How many there are, 0…7.
+  /// The number of digits, 0…7.
   ///
   /// - Precondition: not all eight are.
   @inlinable @inline(__always) var count: Int { ends.trailingZeroBitCount &>> 3 }

@@ -38,8 +38,8 @@ public struct TurnList<Element: BitwiseCopyable>: ~Copyable {
     used += 1
   }
 
-  /// Where the next element will lie, for an owner who makes it there: `appendSlot` then makes it one. Good until the
-  /// list is changed. It holds `blank` or what an element has left there.
+  /// The memory of the next element, which the owner fills in place; `appendSlot` then appends it. Valid until the list
+  /// is changed. It holds `blank`, or what an element has left there.
   @inlinable @inline(__always)
   public mutating func nextSlot(_ blank: @autoclosure () -> Element) -> UnsafeMutablePointer<Element> {
     if used >= initialized { makeSlot(blank()) }

@@ -37,7 +37,7 @@ public enum BodyFraming: Sendable, Equatable {
   private static func stated(by fields: HeaderFields, _ version: Version) throws(HTTPError) -> BodyFraming? {
     let length = fields.single("content-length")
     guard fields["transfer-encoding"] != nil else { return try stated(by: length) }
-    guard length == .absent else { throw .contentLengthWithTransferEncoding }  // rule 3: may refuse, so does
+    guard length == .absent else { throw .contentLengthWithTransferEncoding }  // rule 3: both may be refused
     guard version == .http11 else { throw .malformedTransferEncoding }  // §6.1: faulty framing in HTTP/1.0
     let codings = fields.elements("transfer-encoding")
     let chunkedCount = codings.count { ASCII.equals($0, "chunked") }

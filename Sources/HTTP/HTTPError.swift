@@ -18,11 +18,11 @@ public enum HTTPError: Error, Equatable, Sendable {
   case methodNotImplemented
   /// A target that is none of the forms of RFC 9112 §3.2, or has bytes a URI has not.
   case malformedTarget
-  /// RFC 9110 §15.5.15.
+  /// A request target over the limit. RFC 9110 §15.5.15.
   case targetTooLong(bytes: Int, limit: Int)
   /// Not HTTP/1. RFC 9110 §2.5.
   case versionNotSupported(major: UInt8)
-  /// RFC 6585 §5.
+  /// A head over the limit of bytes. RFC 6585 §5.
   case headTooLarge(limit: Int)
   case tooManyFields(limit: Int)
   /// No colon, an empty name, a byte in the name that is not a token's, or a space before the colon. RFC 9112 §5.1.
@@ -44,7 +44,7 @@ public enum HTTPError: Error, Equatable, Sendable {
   /// A coding other than `chunked`. RFC 9112 §6.1.
   case transferCodingNotImplemented
   case bodyTooLarge(limit: Int)
-  /// RFC 9112 §7.1.
+  /// A chunk without the form of RFC 9112 §7.1.
   case malformedChunk
   /// Chunk extensions (RFC 9112 §7.1.1) beyond the limit.
   case chunkExtensionsTooLong(limit: Int)

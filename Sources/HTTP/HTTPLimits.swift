@@ -21,8 +21,8 @@ public struct HTTPLimits: Sendable, Equatable {
   public static let otherTextBytes = 256
   /// Segments of a path that are taken apart; more than any endpoint has. Past it the rest is one segment.
   public static let pathSegments = 8
-  /// Elements of `Accept-Encoding` and `If-None-Match` that are read. Past it the rest is ignored, for which the answer
-  /// may be plain or complete.
+  /// Elements of `Accept-Encoding` and `If-None-Match` that are read. Past it the rest is ignored, so that the answer
+  /// may be uncompressed, or complete where 304 would do.
   public static let listElements = 64
 
   /// Ranges within a head are kept as 16-bit numbers, so `headBytes` is at most 65,535.

@@ -1,4 +1,4 @@
-// Finds the end of a head, reading each byte once however they are split.
+// Finds the end of a head, reading each byte once, however the head is split.
 //
 // It also refuses at once what no head may contain, so that a peer that speaks another protocol (TLS to a plain port,
 // say) is answered at its first bytes and not after 8 KiB.

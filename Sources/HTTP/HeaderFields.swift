@@ -39,8 +39,8 @@ public struct HeaderFields: Sendable {
     return index(of: lowercaseName, from: first + 1) == nil ? .value(value(at: first)) : .repeated
   }
 
-  /// The first value as text; nil also where it is not ASCII: else its meaning is unknown (RFC 9110 §5.5), and
-  /// comparison could take the square of its length.
+  /// The first value as text; nil also where it is not ASCII: then its meaning is unknown (RFC 9110 §5.5), and
+  /// comparing it could take time quadratic in its length.
   public func string(_ lowercaseName: StaticString) -> String? {
     self[lowercaseName].flatMap { value in
       value.allSatisfy { $0 < 0x80 } ? String(decoding: value, as: UTF8.self) : nil
@@ -104,7 +104,7 @@ public struct HeaderFields: Sendable {
   }
 
   private func index(of lowercaseName: StaticString, from start: Int) -> Int? {
-    // The length is compared first, which saves most lines a slice.
+    // The length is compared first, so that most lines need no slice.
     lines[start...].firstIndex { line in
       Int(line.nameEnd - line.nameStart) == lowercaseName.utf8CodeUnitCount
         && ASCII.equals(bytes[Int(line.nameStart)..<Int(line.nameEnd)], lowercaseName)

@@ -99,7 +99,7 @@ public struct Query: Sendable {
 
 /// Percent-encoding of URIs.
 public enum PercentEncoding {
-  /// Throws `.malformedPercentEncoding` where two hex digits do not follow a `%`.
+  /// The decoded bytes; throws `.malformedPercentEncoding` where two hex digits do not follow a `%`.
   public static func decode(_ bytes: ArraySlice<UInt8>, plusIsSpace: Bool) throws(HTTPError) -> [UInt8] {
     var decoded: [UInt8] = []
     decoded.reserveCapacity(bytes.count)

@@ -61,7 +61,7 @@ public struct RequestHead: Sendable {
     queryEnd = UInt16(target.query.upperBound)
   }
 
-  /// The memory of the head.
+  /// The size of the head in bytes.
   public var byteCount: Int { fields.bytes.count }
 
   /// The raw path: `/v1/ws`. It is empty only for an absolute target without a path, which means `/`, and `*` only for

@@ -123,7 +123,7 @@ struct TargetRanges {
     let mark = bytes[start..<target.upperBound].firstIndex(of: 0x3F)
     path = start..<(mark ?? target.upperBound)
     query = (mark.map { $0 + 1 } ?? target.upperBound)..<target.upperBound
-    // Each look-up walks all of them.
+    // Each look-up of a parameter walks all of them.
     guard bytes[query].count(where: { $0 == 0x26 }) < HTTPLimits.parameters else {
       throw .tooManyParameters(limit: HTTPLimits.parameters)
     }

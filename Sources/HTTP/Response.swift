@@ -27,7 +27,7 @@ public struct Response: Sendable {
   public var status: Status
   public var fields: [OutgoingField]
   public var body: [UInt8]
-  /// Other responses have the same bytes, which take memory once.
+  /// Whether other responses have the same body in memory, which counts once.
   public var isShared = false
 
   public init(_ status: Status, fields: [OutgoingField] = [], body: [UInt8] = []) {

@@ -26,7 +26,7 @@ public final class CombiningLock: Sendable {
     ).exchanged
   }
 
-  /// Takes the lock; or, false, has its holder look once more for work.
+  /// Takes the lock if it is free; else makes its holder look for work once more, and gives false.
   public func lockOrDelegate() -> Bool {
     var seen = state.load(ordering: .relaxed)
     while true {
@@ -39,7 +39,7 @@ public final class CombiningLock: Sendable {
     }
   }
 
-  /// Unlocks. False where another thread called: the caller still holds the lock, and must look for work again.
+  /// Unlocks; false if another thread called: the caller still holds the lock, and must look for work again.
   public func unlock() -> Bool {
     if state.compareExchange(
       expected: CombiningLock.held, desired: CombiningLock.free, ordering: .acquiringAndReleasing

@@ -1,8 +1,8 @@
-// A bounded queue to a thread that may block: the thread waits for work here, where a mailbox wakes an event loop.
+// A bounded queue to threads that may block: they wait for work here, where a mailbox wakes an event loop.
 
 import Glibc
 
-/// Jobs from any threads, taken in order by one thread.
+/// Jobs from any threads, in order, each taken by one thread.
 ///
 /// `@unchecked Sendable`: `state` is touched only while `mutex` is held, and all three pointers live as long as the
 /// object.

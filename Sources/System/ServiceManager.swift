@@ -25,22 +25,22 @@ public final class ServiceManager: Sendable {
     watchdogInterval = isMine ? environment["WATCHDOG_USEC"].flatMap { Int64($0) }.map { $0 * 1000 / 2 } : nil
   }
 
-  /// The hub serves. `status` is shown to people.
+  /// Reports that the hub serves. `status` is shown to people.
   public func ready(_ status: String) { send("READY=1\nSTATUS=\(status)") }
 
-  /// The hub begins to stop.
+  /// Reports that the hub begins to stop.
   public func stopping() { send("STOPPING=1\nSTATUS=draining") }
 
-  /// The hub reads its settings again (uptime, ns); `ready` ends that.
+  /// Reports that the hub reads its settings again (uptime, ns); `ready` reports the end of that.
   public func reloading(at uptime: Int64) { send("RELOADING=1\nMONOTONIC_USEC=\(uptime / 1000)") }
 
-  /// A watchdog notice, if one is due (uptime, ns). To be called at least once a second.
+  /// Sends a watchdog notice, if one is due (uptime, ns). To be called at least once a second.
   public func alive(at uptime: Int64) {
     guard let watchdogInterval, isDue(lastSign, every: watchdogInterval, at: uptime) else { return }
     send("WATCHDOG=1")
   }
 
-  /// A long start continues: every five seconds, asks for half a minute more.
+  /// Asks for half a minute more for a long start, at most every five seconds (uptime, ns).
   public func extendStart(at uptime: Int64) {
     if isDue(lastExtension, every: 5_000_000_000, at: uptime) { send("EXTEND_TIMEOUT_USEC=30000000") }
   }

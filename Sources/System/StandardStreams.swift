@@ -4,7 +4,7 @@
 import Glibc
 import Synchronization
 
-/// The first errno of standard output that is not the reader's end; 0 before.
+/// The errno of the first failed write to standard output, but for EPIPE: its reader has closed. 0 before.
 private let outputErrno = Atomic<Int32>(0)
 
 /// A stream of this process that is written without a buffer.
@@ -35,8 +35,7 @@ public enum StandardStream: Int32, Sendable {
     return true
   }
 
-  /// Writes a text as UTF-8, without a buffer; false when the reader is closed or the disk is full. Waits while the
-  /// stream is blocked.
+  /// Writes a text as UTF-8; false when the reader is closed or the disk is full. Waits while the stream is blocked.
   @discardableResult
   public func write(_ text: String) -> Bool {
     var text = text
@@ -51,8 +50,9 @@ public enum StandardStream: Int32, Sendable {
     if descriptor > 2 { Glibc.close(descriptor) }
   }
 
-  /// The first error of standard output, such as a full disk; not the end of its reader, which may have had enough. A
-  /// program that ends with success all the same has lost output without a word.
+  /// The first error of standard output, such as a full disk; nil for none, and where its reader has closed it.
+  ///
+  /// To be checked before a program ends with success: else lost output goes unnoticed.
   public static var outputError: SystemError? {
     let errno = outputErrno.load(ordering: .relaxed)
     return errno == 0 ? nil : SystemError(call: "write to standard output", errno: errno)

@@ -60,7 +60,7 @@ private final class ThreadBody {
   }
 }
 
-/// Lets the calling thread sleep, where it can only poll another thread's state; not for loops.
+/// Puts the calling thread to sleep, where it can only poll another thread's state; not for event loops.
 public func pause(microseconds: Int) {
   var time = timespec(tv_sec: microseconds / 1_000_000, tv_nsec: microseconds % 1_000_000 * 1000)
   // A signal ends it early, and the caller looks again.
@@ -79,7 +79,7 @@ public final class Joinable: Sendable {
 
   public init(_ handle: consuming ThreadHandle) { self.handle = Locked(consume handle) }
 
-  /// Waits until the thread has ended; returns at once after the first call.
+  /// Waits until the thread has ended; calls after the first return at once, perhaps before that.
   public func join() {
     let taken = handle.withLock { $0.take() }
     if let taken { taken.join() }

@@ -10,7 +10,7 @@ import Synchronization
 /// What happened before `wake` is visible to the loop in the `woken` call that follows. No wake-up is lost; several
 /// before that call become one.
 public final class Waker: Sendable {
-  // The loop is awake and nobody called; asleep or about to be; called since it last looked.
+  // Awake, and nobody has called; asleep, or about to be; called since the loop last looked.
   private static let awake: UInt8 = 0
   private static let asleep: UInt8 = 1
   private static let called: UInt8 = 2
@@ -31,7 +31,7 @@ public final class Waker: Sendable {
     if state.exchange(Waker.called, ordering: .sequentiallyConsistent) == Waker.asleep { signal() }
   }
 
-  /// Takes the role of a sleeping loop: true, and it counts as awake. A loop that is awake is called as by `wake`:
+  /// Claims the turn of a sleeping loop: true, and the loop counts as awake. If it is awake, it is called as by `wake`:
   /// false.
   package func claim() -> Bool {
     while true {

@@ -74,7 +74,7 @@ struct PMTilesHeader: Sendable {
   /// The images' media type.
   let type: StaticString
   let zooms: ClosedRange<Int>
-  /// Where the images are; nil where that is no box.
+  /// The area that the images cover; nil where the header's bounds are no box.
   let box: BoundingBox?
 
   init(_ bytes: [UInt8]) throws(MapTileError) {
@@ -171,7 +171,7 @@ struct PMTilesDirectory: Sendable {
       if value > 0 {
         entries[index].offset = value - 1
       } else {
-        // Behind the one before.
+        // 0: it follows the entry before it.
         guard index > 0 else { throw .damaged("the first entry of a directory is behind another one") }
         let before = entries[index - 1]
         let (offset, overflow) = before.offset.addingReportingOverflow(UInt64(before.length))

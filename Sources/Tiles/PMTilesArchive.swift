@@ -57,7 +57,7 @@ struct PMTilesArchive: Sendable {
     try PMTilesDirectory(text(range, of: file, header, "a directory"))
   }
 
-  /// The bytes there, decompressed.
+  /// The bytes of a range, decompressed if the archive's directories are compressed.
   private static func text(
     _ range: Range<UInt64>, of file: any TileBytes, _ header: PMTilesHeader, _ name: String
   ) throws(MapTileError) -> [UInt8] {
@@ -79,7 +79,7 @@ struct PMTilesArchive: Sendable {
     return bytes
   }
 
-  /// Fewer where the file ends before.
+  /// Reads a range; gives fewer bytes where the file ends before.
   private static func read(_ range: Range<UInt64>, of file: any TileBytes) throws(MapTileError) -> [UInt8] {
     do throws(SystemError) {
       return try file.read(at: Int(range.lowerBound), count: range.count)
@@ -89,7 +89,7 @@ struct PMTilesArchive: Sendable {
   }
 }
 
-/// A line without markup: others' attributions are links for the most part.
+/// The text without markup: most attributions of others are links.
 private func plain(html: String) -> String {
   var text = ""
   var rest = html[...]

@@ -35,7 +35,7 @@ public struct TilePack: Sendable {
     }
   }
 
-  /// Opens it, and looks whether it can be used.
+  /// Opens a file or folder; throws where it cannot be used.
   public init(_ path: String) throws(MapTileError) {
     guard isFolder(path) else {
       self.init(try PMTilesArchive(TilePack.open(path)))
@@ -69,7 +69,7 @@ public struct TileReader {
   /// Directories below the first one, by their bytes in the file, the oldest first; and how many entries they have.
   private var leaves: [(offset: UInt64, length: UInt32, directory: PMTilesDirectory)] = []
   private var keptEntries = 0
-  /// What the last image's name ended with: that of the next one most likely, too.
+  /// The index of the last image's suffix, which is tried first: the next one most likely has it, too.
   private var suffix = 0
 
   public init(_ pack: TilePack) { self.pack = pack }
@@ -127,6 +127,6 @@ public struct TileReader {
 }
 
 extension StoredFile {
-  /// A text that differs when the file was written again.
+  /// A text that differs when the file was written again, unless within the same second and with the same size.
   var tag: String { String(modified, radix: 36) + "." + String(size, radix: 36) }
 }

@@ -29,7 +29,7 @@ struct Connection {
     static let hasOverflowed = Flags(rawValue: 8)
     /// The peer sent FIN while we were closing.
     static let peerHasFinished = Flags(rawValue: 16)
-    /// It has a stream in the loop's TLSTable.
+    /// The connection has a stream in the loop's TLSTable.
     static let isTLS = Flags(rawValue: 32)
   }
 

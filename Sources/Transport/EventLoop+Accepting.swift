@@ -9,7 +9,7 @@ extension EventLoop {
   ///
   /// `reusePort` lets several loops (and processes of the same user, see `PortLock`) listen on one address; the kernel
   /// spreads connections over them. `::` accepts IPv4 too. Several calls listen on several addresses: `acceptedOn`
-  /// gives the index. `isPaced` is false for a listener without `acceptsPerSecond`. With `tls` its connections use TLS:
+  /// gives the index. `isPaced` is false where `acceptsPerSecond` does not apply. With `tls` its connections use TLS:
   /// `accepted` comes before the handshake, `received` has plaintext.
   public func listen(
     _ address: SocketAddress, reusePort: Bool = false, backlog: Int32 = 4096, isPaced: Bool = true,
@@ -28,7 +28,7 @@ extension EventLoop {
   }
 
   private func watch(listener socket: Int32, isPaced: Bool, tls: TLSServer?) throws(SystemError) {
-    // At once, so that limits that are too small for it are found at the start.
+    // Made now, so that a read buffer that is too small for TLS is found at the start.
     if tls != nil { _ = unsafe self.tls.buffers(limits) }
     do throws(SystemError) {
       try poller.add(socket, token: Token.listeners + UInt64(listeners.count), .readable)
@@ -138,21 +138,21 @@ extension EventLoop {
     return acceptPace >= 0.999_999  // sums of fractions
   }
 
-  /// The listeners pause until the bucket has room; new connections wait in the backlog.
+  /// Pauses the paced listeners until the bucket has a token again; new connections wait in the backlog.
   private func waitForPace() {
     counters.acceptWaits += 1
     for index in listeners.indices where listeners[index].isWatched && listeners[index].isPaced {
       setWatched(index, false)
     }
-    // Not for each connection: a hundredth of a second's at once.
+    // At least 10 ms, so that listeners do not pause and resume for each connection.
     let wait = max(10_000_000, Int64((1 - acceptPace) / Double(limits.acceptsPerSecond) * 1e9))
     acceptRetryAt = now.uptimeNanoseconds + wait
   }
 
   // MARK: Shortage
 
-  /// Out of descriptors or memory, a level-triggered listener would be reported in each turn and the loop spin. So it
-  /// is not watched for a while; new connections wait in the backlog.
+  /// Pauses all listeners when descriptors or memory have run out: level-triggered, they would be reported in each
+  /// turn, and the loop would spin. New connections wait in the backlog.
   private func pauseAccepting() {
     counters.acceptPauses += 1
     for index in listeners.indices where listeners[index].isWatched { setWatched(index, false) }

@@ -2,9 +2,9 @@
 //
 // Waking a thread for one message takes two system calls, a thread switch and a return from epoll_wait: it made two
 // loops a quarter more expensive than one (loadtest/NOTES.md). So a loop with a little output for a sleeping one runs a
-// turn of that: without its sockets, timers and wake-ups, only its end (`turnEnding`, the flush, `turnEnded`). Its own
-// thread sleeps on; if it wakes meanwhile, it waits for the end of that turn, and is woken for work that an assist
-// leaves.
+// turn of the sleeping one: not its sockets, timers and wake-ups, only its end (`turnEnding`, the flush, `turnEnded`).
+// The sleeper's own thread sleeps on; if it wakes meanwhile, it waits for the end of that turn, and it is woken for
+// work that an assist leaves.
 //
 //     own thread   turn … falls asleep, unlocks ─────── epoll_wait ─────── locks, turn …
 //     assistant                                 locks, turn, unlocks
@@ -13,7 +13,7 @@
 import Glibc
 public import HubSystem
 
-/// A loop for other threads.
+/// A handle by which other threads run turns of a sleeping loop.
 ///
 /// `@unchecked Sendable`: only the holder of its lock uses the loop, which the compiler cannot see.
 public final class LoopAssistant: @unchecked Sendable {
@@ -26,8 +26,10 @@ public final class LoopAssistant: @unchecked Sendable {
     waker = loop.waker
   }
 
-  /// Makes the loop end a turn soon, as after `Waker.wake`; if it sleeps, on this thread before this returns, without
-  /// `woken`. For work that takes less time than waking a thread. The caller may be within a turn of its own loop.
+  /// Makes the loop run the end of a turn soon, as after `Waker.wake`.
+  ///
+  /// A sleeping loop does that on this thread, before this returns and without `woken`: for work that takes less time
+  /// than waking a thread. The caller may be within a turn of its own loop.
   public func assist() { loop.beAssisted() }
 }
 
@@ -43,7 +45,7 @@ extension EventLoop {
     return LoopAssistant(self)
   }
 
-  /// An assistant runs this turn, and must not wait for other loops.
+  /// Whether an assistant runs this turn; if so, it must not wait for other loops.
   public var isAssisted: Bool { unsafe state.pointee.isAssisted }
 
   func lockTurns() { if let lock = unsafe state.pointee.turnLock { unsafe pthread_mutex_lock(lock) } }
@@ -57,12 +59,12 @@ extension EventLoop {
     unsafe lock.deallocate()
   }
 
-  /// On the assistant's thread.
+  /// Runs a turn on the assistant's thread if the loop sleeps; else makes the loop's own thread run one.
   fileprivate func beAssisted() {
-    // Awake: it checks before it sleeps.
+    // The loop is awake: it looks for calls before it sleeps.
     guard waker.claim() else { return }
-    // Locked: its thread has just woken by itself, or another assistant has not left yet. For others it counts as
-    // awake.
+    // Its own thread has just woken, or another assistant is still in its turn. Since `claim` other callers take the
+    // loop for awake, so its thread is woken.
     guard let lock = unsafe state.pointee.turnLock, unsafe pthread_mutex_trylock(lock) == 0 else {
       return waker.signal()
     }
@@ -73,7 +75,7 @@ extension EventLoop {
     takeAssistedTurn()
     unsafe state.pointee.isAssisted = false
     counters.assists += 1
-    // Work that cannot wait until its thread wakes, and wake-ups meanwhile, are for that thread.
+    // The loop's own thread is woken for a timer that has become due earlier, and for calls during this turn.
     let isDueEarlier = unsafe timeToSleep(atMost: -1) == 0 || state.pointee.wakesAt < wakesAt
     unsafe state.pointee.wakesAt = wakesAt
     if isStopping || isDueEarlier || !waker.mayFallAsleep() { waker.signal() }

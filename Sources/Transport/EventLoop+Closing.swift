@@ -25,8 +25,8 @@ extension EventLoop {
     }
   }
 
-  /// Closes at once, without pending output here; the kernel still sends its part, unless `reset`: then the peer gets
-  /// RST and the kernel discards its part, too.
+  /// Closes at once and drops what waits here. What the kernel has is still sent, unless `reset`: then the peer gets
+  /// RST, and the kernel discards its part, too.
   public func abort(_ id: ConnectionID, reset: Bool = false) {
     guard let connection = unsafe slab.live(id) else { return }
     unsafe doom(id, connection, .closedByUs, reset: reset)
@@ -61,7 +61,7 @@ extension EventLoop {
     unsafe watch(id, connection)
   }
 
-  /// Ends a connection. The descriptor is closed now, since descriptors may be short; the callback waits.
+  /// Ends a connection. Its descriptor is closed now, since the process may be short of them; `closed` is called later.
   func doom(
     _ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, _ cause: CloseCause, reset: Bool = false
   ) {

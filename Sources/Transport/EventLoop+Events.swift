@@ -58,7 +58,7 @@ extension EventLoop {
     }
   }
 
-  /// Reads unread bytes first, then the end or the error: so a read gives the truth about a broken connection, too.
+  /// Reads once. The kernel gives unread bytes before the end or the error, so a broken connection loses none of them.
   @inline(__always)
   private func read(
     _ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, _ delegate: (any EventLoopDelegate)?
@@ -122,7 +122,7 @@ extension EventLoop {
   ) {
     if readiness.isWritable {
       if unsafe sendUnsentRecords(id, connection) { unsafe watch(id, connection) }
-      // It may have failed.
+      // That may have ended the connection.
       guard unsafe slab.live(id) != nil else { return }
     }
     if readiness.isReadable || readiness.isBroken { unsafe readSecured(id, connection, delegate) }
@@ -170,7 +170,7 @@ extension EventLoop {
     }
   }
 
-  /// Leaves input in the kernel, whose window closes then; the peer's end is noticed only when reading resumes.
+  /// Stops reading: input stays in the kernel, whose window closes. A peer's FIN is noticed when reading resumes.
   public func pauseReading(_ id: ConnectionID) {
     guard let connection = unsafe slab.live(id) else { return }
     unsafe connection.pointee.flags.insert(.isReadingPaused)

@@ -172,7 +172,7 @@ extension EventLoop {
     return false
   }
 
-  /// Queues ranges for the ring's call. Nothing changes the arena before that.
+  /// Queues a connection's ranges in the ring; the arena must not change before `sendQueued`.
   private func queueSegments(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, from first: Int32) {
     let descriptor = unsafe connection.pointee.descriptor
     let isFull = unsafe arena.withBytes { bytes in
@@ -183,7 +183,7 @@ extension EventLoop {
     if isFull { sendQueued() }
   }
 
-  /// Makes the queued sends, and handles what became of each.
+  /// Makes the queued sends, and handles the result of each.
   private func sendQueued() {
     if unsafe state.pointee.sendRing!.submit() { counters.sendBatches += 1 }
     while let (entry, transfer) = unsafe state.pointee.sendRing!.takeResult() {
@@ -216,7 +216,7 @@ extension EventLoop {
     }
   }
 
-  /// Points `pieces` to segments in the arena's bytes, as far as there are pieces: up to the segment `next`.
+  /// Points `pieces` to segments in the arena's bytes; `next` is the first segment for which there was no piece, or −1.
   @inline(__always)
   func gatherSegments(
     in bytes: UnsafeRawBufferPointer, from first: Int32, skipping skip: Int,
@@ -283,7 +283,7 @@ extension EventLoop {
     if unsafe connection.pointee.outbox == nil { unsafe block(id, connection) }
     guard let outbox = unsafe connection.pointee.outbox else { return }
     let before = outbox.cost
-    // What it may hold, by the limit of all outboxes.
+    // The most that this outbox may hold within the limit of all outboxes.
     var most = before + max(0, limits.outboxBytesTotal - counters.outboxBytes)
     var index = first
     var isFull = unsafe connection.pointee.flags.contains(.hasOverflowed)
@@ -316,8 +316,8 @@ extension EventLoop {
     if isFull { unsafe overflow(id, connection, together: most < limits.outboxBytesPerConnection) }
   }
 
-  /// Until all outboxes together have room for so many bytes more, other large ones overflow, as long as they hold more
-  /// than this one would, `cost`. Gives the room.
+  /// Lets the largest outboxes overflow until all together have room for so many bytes more, or until none holds more
+  /// than `cost`, which this one would hold. Gives the room.
   private func makeRoom(_ bytes: Int, for outbox: Outbox, holding cost: Int) -> Int {
     while limits.outboxBytesTotal - counters.outboxBytes < bytes, let other = outboxRanks.largest(but: outbox),
       other.cost > cost
@@ -325,8 +325,8 @@ extension EventLoop {
     return max(0, limits.outboxBytesTotal - counters.outboxBytes)
   }
 
-  /// Drops what an outbox holds, with this turn's sends to it, or these would follow behind a hole; and tells its owner
-  /// of an overflow. A closing connection keeps its last words, which its timer ends.
+  /// Drops an outbox's frames, and this turn's sends to it, which would follow a gap, and notes an overflow for the
+  /// owner. A closing connection keeps its last frames; its timer ends it.
   private func giveWay(_ outbox: Outbox) {
     outboxRanks.remove(outbox)
     outbox.givesWay = true
@@ -339,7 +339,7 @@ extension EventLoop {
     unsafe overflow(id, connection, together: true)
   }
 
-  /// Counts a change of an outbox.
+  /// Counts a change of an outbox whose cost was `before`, and ranks it anew.
   @inline(__always)
   func account(_ outbox: Outbox, since before: Int) {
     counters.outboxBytes += outbox.cost - before
@@ -353,7 +353,7 @@ extension EventLoop {
     counters.overflowed += 1
     if together { counters.overflowedTogether += 1 }
     note(id, in: &overflowedNotices)
-    // An empty outbox: the socket will not become writable for it, so that it is released now.
+    // With nothing left to send, the outbox is released now and not when the socket becomes writable.
     if let outbox = unsafe connection.pointee.outbox, outbox.isEmpty, unsafe !hasUnsentRecords(id, connection) {
       unsafe releaseOutbox(connection)
       unsafe watch(id, connection)

@@ -51,8 +51,8 @@ extension EventLoop {
 
   // MARK: Reading
 
-  /// A handshake costs a hundred times as much as a message. Past the limit of a turn the bytes stay in the kernel,
-  /// which reports them again in the next.
+  /// Counts a step of a handshake, which costs a hundred times as much as a message; false past the limit of a turn.
+  /// The bytes then stay in the kernel, which reports them again in the next turn.
   private func mayShakeHands() -> Bool {
     if tls.handshakeTurn != counters.turns {
       tls.handshakeTurn = counters.turns
@@ -80,7 +80,7 @@ extension EventLoop {
       unsafe opened(id, connection, stream, delegate)
     case .ended:
       let failure: TLSFailure = unsafe stream.pointee.isSecured ? .truncated : .handshakeCut
-      // A peer that never sent anything just closed.
+      // A peer that closes before its first byte has not failed at TLS.
       unsafe doom(id, connection, stream.pointee.hasBegun ? .tlsFailed(failure) : .peerClosed)
     case .wouldBlock: break
     case .failed(let number): unsafe doom(id, connection, cause(of: number))
@@ -129,7 +129,7 @@ extension EventLoop {
   // MARK: Writing
 
   /// Sends OpenSSL's output; what the kernel does not take waits in the stream, and blocks the connection. Gives the
-  /// cause where the connection is unusable. The stream may be gone afterwards: see its last line.
+  /// cause where the connection is unusable. Blocking may end the connection, and its stream with it.
   private func emit(
     _ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, _ stream: UnsafeMutablePointer<TLSStream>
   ) -> CloseCause? {
@@ -184,14 +184,14 @@ extension EventLoop {
     }
   }
 
-  /// `writeSegments` for TLS.
+  /// Seals ranges of the arena and sends them as far as the kernel takes records; the rest goes into an outbox.
   func sealSegments(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, from first: Int32) {
     let stream = unsafe tls.pointer(id.slot)
     guard unsafe stream.pointee.isSecured else { return unsafe stash(id, connection, from: first) }
     let buffers = unsafe tls.buffers(limits)
     var index = first
     var skip = 0
-    // What does not leave at once blocks the connection.
+    // A record that does not leave at once gives the connection an outbox, which ends the loop.
     while index >= 0, unsafe connection.pointee.outbox == nil {
       // The pointers into the arena are used before withBytes returns, and nothing in it touches the arena.
       let (sealed, failure) = unsafe arena.withBytes { bytes in
@@ -207,11 +207,11 @@ extension EventLoop {
     unsafe stash(id, connection, from: index, skipping: skip)
   }
 
-  /// `writeOutbox` for TLS.
+  /// Seals and sends frames from the outbox until it is empty or the kernel takes no more.
   func sealOutbox(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) {
     guard let outbox = unsafe connection.pointee.outbox, unsafe sendUnsentRecords(id, connection) else { return }
     let stream = unsafe tls.pointer(id.slot)
-    // Before the handshake is done room in the kernel is useless.
+    // Before the handshake is done nothing can be sealed, so that room in the kernel is of no use.
     guard unsafe stream.pointee.isSecured else { return unsafe watch(id, connection) }
     let buffers = unsafe tls.buffers(limits)
     while !outbox.isEmpty {

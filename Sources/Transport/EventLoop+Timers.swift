@@ -21,13 +21,13 @@ extension EventLoop {
   /// that time or up to a millisecond later.
   public func setLoopTimer(at uptimeNanoseconds: Int64?) { loopTimerAt = uptimeNanoseconds }
 
-  /// Timers are left for the next turn.
+  /// Whether due timers are left for the next turn.
   var hasDueTimers: Bool { nextDueTimer < dueTimers.count }
 
   func fireTimers(_ delegate: (any EventLoopDelegate)?) {
     if let time = acceptRetryAt, time <= now.uptimeNanoseconds { resumeAccepting() }
     wheel.advance(to: now.uptimeNanoseconds, in: slab, due: &dueTimers)
-    // By index: a callback may not add to the list, but the array must not be held while it runs.
+    // By index, so that no access to the list is under way during a callback.
     var room = limits.timersPerTurn
     while room > 0, nextDueTimer < dueTimers.count {
       let id = dueTimers[nextDueTimer]

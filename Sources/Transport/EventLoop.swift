@@ -15,7 +15,7 @@ public import HubSystem
 /// An event loop, for the thread that runs it: not Sendable, except for its `waker`.
 @safe
 public final class EventLoop {
-  /// One send: a range of the arena, the key, and the connection's next one.
+  /// A send: a range of the arena, its conflation key, and the index of the connection's next send (−1: none).
   struct Segment {
     var offset: UInt32
     var length: UInt32
@@ -23,7 +23,7 @@ public final class EventLoop {
     var next: Int32
   }
 
-  /// A listening socket; not watched while descriptors are short.
+  /// A listening socket. It is not watched while accepting pauses: for lack of descriptors, or because of the pace.
   struct Listener {
     let descriptor: Int32
     /// Set where its connections use TLS.
@@ -38,9 +38,9 @@ public final class EventLoop {
   public let waker: Waker
   /// The hot state: see LoopState.swift.
   @usableFromInline let state: UnsafeMutablePointer<LoopState>
-  /// Nil for the system's.
+  /// The clock of a test that drives time; nil for the system's.
   private let clock: (() -> ClockReading)?
-  /// Checked instead of the closure, which would be retained.
+  /// Whether `clock` is set: checked instead of the closure, which would be retained.
   private let hasOwnClock: Bool
   let readBuffer: UnsafeMutableRawBufferPointer
   let pieces: UnsafeMutableBufferPointer<iovec>
@@ -54,7 +54,7 @@ public final class EventLoop {
   var listeners: [Listener] = []
   /// While `accepted` is called: the listener's index, in the order of the calls of `listen`.
   public internal(set) var acceptedOn = 0
-  /// The content of the bucket of accepts, and when (uptime, ns).
+  /// The token bucket of `acceptsPerSecond`: its tokens, and when they were counted last (uptime, ns).
   var acceptPace: Double
   var acceptPaceAt: Int64
   var signals: SignalWatch?
@@ -72,7 +72,7 @@ public final class EventLoop {
     try self.init(limits: limits, clock: clock, network: nil)
   }
 
-  /// A loop over a simulated network, which never sleeps: all its turns have a timeout of 0. Nil for the kernel's.
+  /// A loop over a simulated network (nil: the kernel's), which never sleeps: all its turns have a timeout of 0.
   package init(
     limits: EventLoopLimits, clock: (() -> ClockReading)?, network: (any Network)?
   ) throws(SystemError) {
@@ -116,7 +116,7 @@ public final class EventLoop {
   /// The number of turns: a stamp for data that is valid for one turn, such as ranges of the arena.
   public var turn: UInt64 { counters.turns }
 
-  /// Runs turns until `stop`, for the present delegate.
+  /// Runs turns until `stop` is called, with the delegate that is set now.
   public func run() {
     isStopping = false
     let delegate = delegate
@@ -139,9 +139,9 @@ public final class EventLoop {
     takeTurn(delegate, timeoutMilliseconds: timeoutMilliseconds)
   }
 
-  /// The caller retains the delegate: once for all turns of `run`.
+  /// One turn. The caller holds a strong reference to the delegate, so that `run` takes one for all its turns.
   private func takeTurn(_ delegate: (any EventLoopDelegate)?, timeoutMilliseconds: Int32) {
-    // What the last turn left comes first, without polling the sockets.
+    // Reports that the last turn left unhandled come first, without another poll.
     let pollsSockets = !hasUnhandledReports
     if pollsSockets {
       var timeout = timeToSleep(atMost: timeoutMilliseconds)
@@ -158,15 +158,16 @@ public final class EventLoop {
     callBack(delegate, wasCalled: wasCalled)
   }
 
-  /// Until then (uptime, ns) the next sleep is for sockets and timers alone, at whose end the waker's calls are seen:
-  /// they do not end it, and cost their callers no system call. For an owner that lets others' messages gather. For a
-  /// loop without assistants; lasts for one sleep.
+  /// Lets the next sleep, up to `uptimeNanoseconds`, be ended by sockets and timers, but not by the waker.
+  ///
+  /// Calls of the waker are seen when that sleep ends, and cost their callers no system call: for an owner that lets
+  /// messages of other threads accumulate. For loops without assistants only.
   public func gather(until uptimeNanoseconds: Int64) {
     unsafe precondition(state.pointee.turnLock == nil)
     unsafe state.pointee.gathersUntil = uptimeNanoseconds
   }
 
-  /// Sleeps as long as `gather` says; false where that is over, or was not said.
+  /// Sleeps until the time given to `gather`; false when that has passed, or when none was given.
   @inline(__always)
   private func gatherIfAsked() -> Bool {
     let until = unsafe state.pointee.gathersUntil
@@ -182,7 +183,7 @@ public final class EventLoop {
     return true
   }
 
-  /// Lets assistants run turns meanwhile, and pauses if the loop is under load. Gives how long to wait for the sockets.
+  /// Unlocks the turns for assistants, pauses if the loop is under load, and gives the timeout of the next poll (ms).
   @inline(__always)
   private func fallAsleep(milliseconds: Int32) -> Int32 {
     var (pause, left): (Int64, Int64) = (0, 0)
@@ -204,8 +205,8 @@ public final class EventLoop {
     counters.turns += 1
   }
 
-  /// A turn on an assistant's thread: sends the output of others. Sockets, timers and wake-ups are for the loop's own
-  /// thread.
+  /// A turn on an assistant's thread, which delivers and sends only. Sockets, timers and wake-ups are left to the
+  /// loop's own thread.
   func takeAssistedTurn() {
     beginTurn()
     callBack(delegate)
@@ -232,8 +233,8 @@ public final class EventLoop {
     delegate?.turnEnded()
   }
 
-  /// Handles what is ready, within one turn's limits. A waiting report may become stale, like any within a turn:
-  /// `handle` checks.
+  /// Handles the ready sockets, within one turn's limits. A report may be stale by then, because an event before it has
+  /// ended its connection: `handle` checks that.
   private func handleReports(_ delegate: (any EventLoopDelegate)?) {
     let before = unsafe state.pointee.counters.bytesRead
     unsafe state.pointee.spentBytes = 0
@@ -271,8 +272,8 @@ public final class EventLoop {
   public func spend(bytes: Int) { unsafe state.pointee.spentBytes += bytes }
 
   /// Sleeps until something is ready or `uptimeNanoseconds`, to within some ten microseconds, where `runTurn` rounds up
-  /// to milliseconds. For load generators, whose timing depends on it; a turn follows with a timeout of 0, in which a
-  /// waker's call is seen.
+  /// to milliseconds. For load generators, whose timing depends on it; a `runTurn` with a timeout of 0 has to follow,
+  /// and sees calls of the waker.
   public func sleepPrecisely(until uptimeNanoseconds: Int64) {
     let left = uptimeNanoseconds - readUptime()
     let isIdle = unsafe dirty.isEmpty && !state.pointee.hasNotices && !hasUnhandledReports && !hasDueTimers
@@ -355,10 +356,10 @@ public final class EventLoop {
     if let acceptRetryAt { next = min(next, acceptRetryAt) }
     unsafe state.pointee.wakesAt = next
     if next == .max { return timeout }
-    // Includes the time of the turn; a reading at its end has that.
+    // The sleep begins now, not when the turn began: by a reading from the turn's end, if there is one.
     let latest = unsafe state.pointee.latestUptime
     let reckoned = latest > now.uptimeNanoseconds ? latest : readUptime()
-    // Compared first: a time for "at once" may be as early as `.min`.
+    // Compared before subtracting, which could overflow: a timer that is due at once may be set to `.min`.
     let nanoseconds = next <= reckoned ? 0 : next - reckoned
     // Rounded up: a sleep that ends just before the time would be followed by a second one.
     let milliseconds = Int32(clamping: nanoseconds / 1_000_000 + (nanoseconds % 1_000_000 == 0 ? 0 : 1))

@@ -3,13 +3,13 @@
 /// Sums since the loop began, except for the last group, which is the present state.
 public struct EventLoopCounters: Sendable, Hashable {
   public var turns: UInt64 = 0
-  /// Reads with bytes, and their number.
+  /// Reads that gave bytes, and the number of these bytes.
   public var reads: UInt64 = 0
   public var bytesRead: UInt64 = 0
-  /// Sends to a connection that took bytes, and their number.
+  /// Writes of which the kernel took bytes, and the number of these bytes.
   public var writes: UInt64 = 0
   public var bytesWritten: UInt64 = 0
-  /// System calls that made several of these (SendRing.swift).
+  /// System calls that made several writes (SendRing.swift).
   public var sendBatches: UInt64 = 0
 
   public var accepted: UInt64 = 0
@@ -50,7 +50,7 @@ public struct EventLoopCounters: Sendable, Hashable {
   public var dropped: UInt64 = 0
   /// Connections that exceeded a limit of unsent bytes.
   public var overflowed: UInt64 = 0
-  /// Connections that exceeded the limit of all connections together, within their own.
+  /// Those of `overflowed` that were within their own limit, but not all connections together within theirs.
   public var overflowedTogether: UInt64 = 0
 
   /// Connections that are open, connecting or closing.

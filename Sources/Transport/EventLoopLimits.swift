@@ -28,8 +28,8 @@ public struct EventLoopLimits: Sendable, Hashable {
   /// for never. A loop with little to do never waits.
   public var turnPaceMicroseconds = 0
 
-  /// Ready sockets in a second, from which on a loop is under load, and above which it stays so; over so many
-  /// nanoseconds, or the sleep that is longer.
+  /// A loop is under load from `pacedFrom` ready sockets a second on, and remains so down to `pacedAbove`. They are
+  /// counted over `paceWindow` nanoseconds, or over a sleep that is longer.
   static let pacedFrom = 4000.0
   static let pacedAbove = 2000.0
   static let paceWindow: Int64 = 10_000_000
@@ -54,8 +54,8 @@ public struct EventLoopLimits: Sendable, Hashable {
   /// the frame is dropped, `overflowed` is called once, and sends are dropped until `dropPending`.
   public var outboxBytesPerConnection = 1024 * 1024
 
-  /// Unsent bytes that the loop keeps for all its blocked connections, counted as for `outboxBytesPerConnection`. Where
-  /// more would exceed it, one with at least half as many as any other overflows, or the one that would have more.
+  /// Unsent bytes that the loop keeps for all its blocked connections, counted as for `outboxBytesPerConnection`. Past
+  /// it a connection with at least half as many as any other overflows, or the one that needs more.
   public var outboxBytesTotal = 256 * 1024 * 1024
 
   /// Queued sends at which they are written without waiting for the end of the turn: 24 bytes each.
@@ -82,10 +82,10 @@ public struct EventLoopLimits: Sendable, Hashable {
   /// between. Past it the connection ends: each costs an answer, and no honest peer needs so many.
   public var tlsKeyUpdates = 32
 
-  /// Bytes of a TLS record that a client needs to have sent for each of its records; those that are missing are
-  /// forgiven at so many a second. Past the most that may be missing the connection ends: opening a record takes 2 µs
-  /// whatever is in it. A record of a message each (a ping is 20 bytes) has nothing or little missing, and a head or
-  /// body may come in 500 records of a byte.
+  /// Opening a TLS record takes 2 µs whatever is in it, so a client's records need `tlsRecordShare` bytes on average.
+  /// What is missing adds up, less `tlsForgivenBytesPerSecond`; past `tlsMissingBytes` the connection ends. If each
+  /// message has a record of its own (a ping is 20 bytes), little or nothing is missing, and a head or body may come in
+  /// 500 records of a byte.
   static let tlsRecordShare = 32
   static let tlsMissingBytes = 16 * 1024
   static let tlsForgivenBytesPerSecond = 1024
@@ -97,7 +97,7 @@ public struct EventLoopLimits: Sendable, Hashable {
   public var tlsUnsentBytes = 64 * 1024
 
   /// How long `close` may take, from the call to the peer's own close, before the connection is aborted. Where the
-  /// owner gives the sending a time of its own: how long the peer's close may take after it.
+  /// owner sets a timer for sending the rest: how long the peer's close may take after that.
   public var closeMilliseconds = 5000
 
   /// How long all listeners pause after the process or system ran out of descriptors or memory.
@@ -120,7 +120,7 @@ public struct EventLoopLimits: Sendable, Hashable {
 }
 
 extension EventLoopLimits {
-  /// Bytes of a client's certificates, and the length of its chain to an authority. Past either its handshake fails.
+  /// Bytes of a client's certificates, and how many may be between its own and an authority. Past either it is refused.
   static let clientChainBytes = 16 * 1024
   static let clientChainLength: Int32 = 4
 }

@@ -28,6 +28,6 @@ public struct InheritedListener: Sendable {
     return copy
   }
 
-  /// Closes it after loops have duplicates; the manager's stays open. Once.
+  /// Closes this process's descriptor, once loops have duplicates; the manager's stays open. To be called once.
   public func close() { _ = Glibc.close(descriptor) }
 }

@@ -22,7 +22,7 @@ struct LoopState: ~Copyable {
   /// Not retained: see `EventLoop.delegate`.
   unowned var delegate: (any EventLoopDelegate)?
   var poller: Poller
-  /// Nil for sends one by one.
+  /// Nil where each connection's sends are a system call of their own.
   var sendRing: SendRing?
   var pace: TurnPace
   /// For a loop with assistants (EventLoop+Assists): held by the thread that runs its turns, and by none while it
@@ -34,12 +34,12 @@ struct LoopState: ~Copyable {
   var isAssisted = false
   /// When the present sleep times out (uptime, ns).
   var wakesAt = Int64.max
-  /// Until when the next sleep is not ended by the waker (uptime, ns); 0 for one that is.
+  /// The next sleep is not ended by the waker before this time (uptime, ns); 0: it is (`EventLoop.gather`).
   var gathersUntil: Int64 = 0
   var loopTimerAt: Int64?
   var acceptRetryAt: Int64?
   // Notices that wait for the end of operations, so that no callback comes from within a send or close.
-  /// There are some: checked four times a turn.
+  /// Whether there are any: checked four times a turn.
   var hasNotices = false
   var doomedNotices: [ConnectionID] = []
   var drainedNotices: [ConnectionID] = []

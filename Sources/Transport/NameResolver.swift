@@ -38,11 +38,11 @@ package final class NameResolver {
   private let maximumThreads: Int
   private let lookUp: @Sendable (Question) -> Result<[SocketAddress], LookupError>
   private var threads = 0
-  /// Questions whose answers were not taken.
+  /// Questions whose answers have not been taken yet.
   private var openQuestions = 0
 
-  /// With `capacity` questions without an answer one more is refused. One name that takes long holds up the others once
-  /// each of `threads` has such a one. `lookUp` is called on them.
+  /// At most `capacity` questions may be unanswered; one more is refused. Names that take long delay others only where
+  /// each of `threads` is busy with one. `lookUp` is called on these threads.
   package init(
     capacity: Int, threads: Int = 1, waking waker: Waker,
     lookUp: @escaping @Sendable (Question) -> Result<[SocketAddress], LookupError> = NameResolver.systemAddresses
@@ -56,7 +56,7 @@ package final class NameResolver {
   /// Waiting names are not looked up any more; the threads end after their present look-ups.
   deinit { questions.close() }
 
-  /// Asks; false at the limit, or without a thread.
+  /// Asks a question; false at the limit, or where no thread could be started.
   package func ask(_ question: Question) -> Bool {
     guard openQuestions < questions.capacity else { return false }
     if threads <= min(openQuestions, maximumThreads - 1) { startOneMore() }
@@ -70,13 +70,13 @@ package final class NameResolver {
     do throws(SystemError) {
       _ = try startThread(name: "hub-names") {
         while let question = questions.next() {
-          // There is room: it has as much as there may be open questions.
+          // It is not full: it has room for as many answers as there may be open questions.
           _ = answers.append(Answer(question: question, result: lookUp(question)))
         }
       }
       threads += 1
     } catch {
-      // Those that run already are asked.
+      // The threads that run already answer, if there are any.
     }
   }
 

@@ -21,7 +21,7 @@ final class Outbox {
     var key: UInt64
   }
 
-  /// Where it stands among the loop's outboxes (OutboxRanks).
+  /// The outbox's place in the loop's OutboxRanks.
   struct Place {
     var rank: Int
     var index: Int
@@ -38,10 +38,10 @@ final class Outbox {
   private var newest: [UInt64: Int] = [:]
   private(set) var liveBytes = 0
   private(set) var liveCount = 0
-  /// Whose it is.
+  /// The connection that it belongs to.
   var owner = ConnectionID(slot: 0, generation: 0)
   var place: Place?
-  /// It has given way to others, and is not asked again.
+  /// Whether it has given way to others: it is in no rank then, until it is empty.
   var givesWay = false
 
   init() {}

@@ -1,7 +1,7 @@
 // A loop's outboxes by size, so that where all of them together are at their limit the largest gives way, and not
-// whichever is next: who lets much pile up cannot take the room of slow readers that have little unsent. The rule is
-// longest queue drop (Suter, Lakshman, Stiliadis and Choudhury 1999, "Buffer management schemes for supporting TCP in
-// gigabit routers with per-flow queueing").
+// whichever is next: a connection that lets much pile up cannot take the room of slow readers with little unsent. The
+// rule is longest queue drop (Suter, Lakshman, Stiliadis and Choudhury 1999, "Buffer management schemes for supporting
+// TCP in gigabit routers with per-flow queueing").
 //
 // Sizes count by powers of two, which makes each change O(1); what is found has at least half the size of the largest.
 
@@ -9,7 +9,7 @@
 struct OutboxRanks {
   private var ranks = [[Outbox]](repeating: [], count: Int.bitWidth)
 
-  /// One of at least half the size of the largest but `outbox`; nil where there is none, or only smaller ones.
+  /// An outbox other than `outbox` in the highest rank that has any; nil where that rank has no other.
   func largest(but outbox: Outbox? = nil) -> Outbox? {
     guard let rank = ranks.last(where: { !$0.isEmpty }), let last = rank.last else { return nil }
     return last !== outbox ? last : rank.dropLast().last

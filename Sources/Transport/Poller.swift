@@ -77,9 +77,8 @@ struct Poller: ~Copyable {
     return ready.count
   }
 
-  /// Sleeps until something is ready or `nanoseconds` have passed, and reports nothing: the next `wait` does.
-  /// epoll_wait(2) counts in milliseconds; an epoll instance is itself a descriptor that can be polled to the
-  /// nanosecond.
+  /// Sleeps until something is ready or `nanoseconds` have passed, and reports nothing: the next `wait` does. By
+  /// ppoll(2) on the epoll descriptor, because epoll_wait(2) counts in milliseconds.
   func sleep(nanoseconds: Int64) { epoll.sleepUntilReadable(nanoseconds: nanoseconds) }
 
   /// The report of `wait` at `index`.

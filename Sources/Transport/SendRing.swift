@@ -4,7 +4,7 @@
 // connection, with the same results, where there is no ring: the kernel is older than 5.18, or something forbids it (a
 // container's filter of system calls, kernel.io_uring_disabled).
 //
-// The end of a ring interrupts the threads that used it, as a signal would: another loop's sleep may end early there.
+// Closing a ring interrupts the threads that used it, as a signal would: the sleep of a loop there may end early.
 
 import CHubLinux
 import Glibc
@@ -18,7 +18,7 @@ struct SendRing: ~Copyable {
   /// A send: what a connection has in this turn, or as much of it as fits into `pieceCount` pieces.
   struct Entry {
     let connection: ConnectionID
-    /// Its first segment, the one behind it, and its length in bytes.
+    /// The first segment, the one behind the send (−1: none), and the send's length in bytes.
     let first: Int32
     let next: Int32
     let length: Int
@@ -26,7 +26,7 @@ struct SendRing: ~Copyable {
 
   /// The most sends in one call. For each the ring has 64 bytes, 32 for its result, and 168 for its pieces.
   static let capacity = 256
-  /// With fewer in a turn the hub gained nothing.
+  /// With fewer sends in a turn the ring was no faster.
   static let worthwhileFrom = 8
   static let pieceCount = 7
 
@@ -102,8 +102,8 @@ struct SendRing: ~Copyable {
     unsafe pieces.deallocate()
   }
 
-  /// Queues a connection's send of the pieces that `gather` notes. Their memory must stay as it is until `submit`,
-  /// which has to follow where this gives true: the ring is full.
+  /// Queues a connection's send of the pieces that `gather` notes; true if the ring is full, so that `submit` has to
+  /// follow. The memory of the pieces must not change before `submit`.
   @inline(__always)
   mutating func queue(
     _ connection: ConnectionID, _ descriptor: Int32, from first: Int32,
@@ -136,7 +136,7 @@ struct SendRing: ~Copyable {
     return entries.count == Self.capacity
   }
 
-  /// Makes the sends, unless they are too few; then `takeResult` gives what became of each. False where none was made.
+  /// Makes the sends, unless they are too few; false where none was made. `takeResult` then gives the result of each.
   mutating func submit() -> Bool {
     (taken, handled) = (0, 0)
     if entries.count < Self.worthwhileFrom { return false }
@@ -146,8 +146,8 @@ struct SendRing: ~Copyable {
       let count = hub_io_uring_enter(ring.raw, UInt32(entries.count - taken), 0, 0)
       if count > 0 { taken += Int(count) } else if count == 0 || errno != EINTR { break }
     }
-    // Without memory the kernel takes no more. It looks at this number in a call only, and the next must not make
-    // these sends again.
+    // Short of memory, the kernel takes fewer. The others are withdrawn, since they are then made one by one; it reads
+    // this number in a call only.
     unsafe requestTail.pointee.store(first &+ UInt32(taken), ordering: .releasing)
     return taken > 0
   }
@@ -163,7 +163,7 @@ struct SendRing: ~Copyable {
     guard handled < taken else { return (entries[handled], nil) }
     let head = unsafe resultHead.pointee.load(ordering: .relaxed)
     while unsafe resultTail.pointee.load(ordering: .acquiring) == head {
-      // A send that may not wait has its result at once. If one had not, an older one would be read in its place.
+      // With MSG_DONTWAIT a send has its result at once; if one had not, an older one would be read in its place.
       let outcome = hub_io_uring_enter(ring.raw, 0, 1, Self.waitsForResults)
       precondition(outcome >= 0 || errno == EINTR, "io_uring_enter failed on the loop's own ring")
     }

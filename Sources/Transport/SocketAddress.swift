@@ -46,7 +46,7 @@ public struct SocketAddress: Sendable, Hashable {
     self.init(six, port: port)
   }
 
-  /// This machine's address with another port.
+  /// This address with another port.
   public func on(port: UInt16) -> SocketAddress {
     SocketAddress(high: high, low: low, isIPv6: isIPv6, port: port)
   }
@@ -77,7 +77,7 @@ public struct SocketAddress: Sendable, Hashable {
     SocketAddress(high: 0, low: 0x7F00_0001, isIPv6: false, port: port)
   }
 
-  /// An address of this host with another port.
+  /// This address with another port.
   public func with(port: UInt16) -> SocketAddress {
     SocketAddress(high: high, low: low, isIPv6: isIPv6, port: port)
   }

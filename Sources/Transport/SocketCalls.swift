@@ -161,8 +161,8 @@ struct SocketCalls {
     return .moved(sent)
   }
 
-  /// One write of memory in one piece, at least one byte. MSG_NOSIGNAL: a peer that went is an error, not a SIGPIPE
-  /// that ends the process.
+  /// One write of memory in one piece, at least one byte. With MSG_NOSIGNAL a peer that is gone gives an error, and no
+  /// SIGPIPE, which would end the process.
   @inline(__always)
   func send(_ socket: Int32, _ bytes: UnsafeRawBufferPointer) -> Transfer {
     if isSimulated, let network { return unsafe network.send(socket, bytes) }
@@ -182,7 +182,7 @@ struct SocketCalls {
     }
   }
 
-  /// See `EventLoop.abortIfUnread`.
+  /// Sets the time after which the kernel ends a connection whose peer reads nothing (`EventLoop.abortIfUnread`).
   func abortIfUnread(_ socket: Int32, afterMilliseconds milliseconds: Int32) throws(SystemError) {
     if isSimulated { return }
     try Self.set(socket, Int32(IPPROTO_TCP), TCP_USER_TIMEOUT, milliseconds)

@@ -27,7 +27,7 @@ struct TimerWheel {
   /// The last tick whose bucket was emptied. Starts at 1, so that 0 can mean "none".
   private var current: UInt32 = 1
   private var heads = [UInt32](repeating: ConnectionSlab.noSlot, count: Int(bucketCount))
-  /// No earlier bucket holds a connection; `.max` where all are empty. May be too early where a timer was unset.
+  /// The first tick whose bucket may hold a connection; `.max` where all are empty. Too early where a timer was unset.
   private var earliest = UInt32.max
   /// A bit for each bucket that is not empty, to find the next one without walking.
   private var occupied = [UInt64](repeating: 0, count: Int(bucketCount) / 64)
@@ -52,7 +52,7 @@ struct TimerWheel {
     link(slot, in: slab)
   }
 
-  /// Moves the timer of `slot` forward; one that is earlier stays. Precondition: it is set.
+  /// Moves the timer of `slot` to an earlier time; one that is due before that stays. Precondition: it is set.
   mutating func set(_ slot: UInt32, noLaterThan uptimeNanoseconds: Int64, in slab: borrowing ConnectionSlab) {
     let deadline = unsafe slab.pointer(slot).pointee.timer.deadline
     if tick(notBefore: uptimeNanoseconds) < deadline { set(slot, at: uptimeNanoseconds, in: slab) }

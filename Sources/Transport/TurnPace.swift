@@ -24,7 +24,7 @@ struct TurnPace {
     windowBegan = now
   }
 
-  /// A poll found this many sockets ready (uptime, ns).
+  /// Counts the sockets that a poll at `now` (uptime, ns) found ready.
   @inline(__always)
   mutating func count(_ ready: Int, at now: Int64) {
     reports &+= ready

@@ -2,7 +2,7 @@
 // bytes to send. It has no socket and no clock.
 //
 //     var socket = ClientSocket(ClientHandshake(nonce: …))
-//     socket.writeRequest(host: …, target: …, into: &output)      // TCP stands
+//     socket.writeRequest(host: …, target: …, into: &output)      // once TCP is connected
 //     while let event = try socket.next(in: bytes, at: &offset, limits) { … }
 //     socket.writeControlFrames(into: &output, using: &random)     // after every read: pongs, Close
 
@@ -15,7 +15,7 @@ public struct ClientSocketLimits: Sendable, Equatable {
   public var headBytes: Int
   public var frames: FrameLimits
   public var inflate: InflateLimits
-  /// Pings of one read that are answered; of more, the newest (RFC 6455 §5.5.3).
+  /// Pings of one read that are answered; where there are more, the newest are (RFC 6455 §5.5.3).
   public var pongs: Int
 
   public init(headBytes: Int, frames: FrameLimits, inflate: InflateLimits, pongs: Int) {
@@ -88,7 +88,7 @@ public struct ClientSocket: ~Copyable {
   /// A Close frame to be written, with its code unless it is empty.
   private var closeToSend: CloseCode??
   private var pongsToSend: [[UInt8]] = []
-  /// Before the handshake's end the shared one; then the one that this socket uses, if any.
+  /// Until the handshake is done the shared compression; then the one that this socket uses, or nil.
   private var compression: MessageCompression?
   /// The compressed size of the last message, in bytes; 0 where it was not compressed.
   public private(set) var compressedBytes = 0
@@ -119,7 +119,7 @@ public struct ClientSocket: ~Copyable {
   /// Whether messages are compressed.
   public var isCompressed: Bool { frames.allowsCompression }
 
-  /// Reads the answer; false while it is incomplete. What follows its head begins at `offset`.
+  /// Reads the answer; nil while it is incomplete. What follows its head begins at `offset`.
   private mutating func readAnswer(
     _ upgrade: Upgrade, _ buffer: UnsafeMutableRawBufferPointer, _ offset: inout Int, _ limits: ClientSocketLimits
   ) throws(ClientSocketError) -> ClientSocketEvent? {
@@ -244,7 +244,7 @@ public struct ClientSocket: ~Copyable {
     return sendClose(code)
   }
 
-  /// Has a Close frame written; false where one was.
+  /// Notes a Close frame to be written; false where there has been one.
   private mutating func sendClose(_ code: CloseCode?) -> Bool {
     if hasClosed { return false }
     hasClosed = true

@@ -10,7 +10,7 @@ public struct CloseCode: Sendable, Hashable {
   public static let goingAway = CloseCode(1001)
   public static let protocolError = CloseCode(1002)
   public static let unsupportedData = CloseCode(1003)
-  /// Stands for a Close frame without a code; never sent (RFC 6455 §7.1.5).
+  /// Represents a Close frame without a code; never sent (RFC 6455 §7.1.5).
   public static let noStatus = CloseCode(1005)
   public static let invalidPayload = CloseCode(1007)
   public static let messageTooBig = CloseCode(1009)

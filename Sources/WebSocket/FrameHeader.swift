@@ -13,7 +13,7 @@ public enum Role: UInt8, Sendable {
   case server, client
 }
 
-/// RFC 6455 §5.2, §11.8.
+/// The type of a frame. RFC 6455 §5.2, §11.8.
 public enum Opcode: UInt8, Sendable {
   case continuation = 0x0
   case text = 0x1
@@ -27,7 +27,7 @@ public enum Opcode: UInt8, Sendable {
 
 /// A parsed frame header.
 struct FrameHeader {
-  /// 2 bytes, 8 of length, 4 of key.
+  /// The longest header: 2 bytes, 8 of length, 4 of key.
   static let maximumLength = 14
 
   var isFinal: Bool
@@ -35,11 +35,11 @@ struct FrameHeader {
   var opcode: Opcode
   var mask: MaskKey?
   var payloadLength: Int
-  /// Of the header itself.
+  /// Bytes of the header itself.
   var length: Int
 }
 
-/// What a header must fit, besides RFC 6455 itself.
+/// What a header is checked against, besides RFC 6455 itself.
 struct FrameContext {
   var role: Role
   var allowsCompression: Bool

@@ -15,7 +15,7 @@ public enum FrameWriter {
   public static let maximumServerHeader = 10
   /// The longest header of a client's frame: a server's and 4 of key.
   public static let maximumClientHeader = 14
-  /// RFC 6455 §5.5.
+  /// The most payload bytes of a control frame. RFC 6455 §5.5.
   public static let maximumControlPayload = 125
 
   /// Leaves room for a header at the end of `buffer`; gives the start of the payload.
@@ -88,7 +88,7 @@ public enum FrameWriter {
     unsafe payload.withUnsafeBytes { unsafe write(.close, $0, mask: mask, into: &buffer) }
   }
 
-  /// RFC 6455 §5.2: the shortest form.
+  /// Bytes of a header, whose length has the shortest form. RFC 6455 §5.2.
   @inlinable public static func headerLength(payload: Int, isMasked: Bool) -> Int {
     (payload < 126 ? 2 : payload <= Int(UInt16.max) ? 4 : 10) + (isMasked ? 4 : 0)
   }

@@ -1,5 +1,5 @@
-// The build's plugin that makes Swift of the plain files in Sources/Pages/web, so that the executable has them in it
-// and nothing generated is checked in. It runs while the build is planned; what it asks for, the tool beside it does.
+// The build plugin that makes Swift of the plain files in Sources/Pages/web, so that the executable contains them and
+// nothing generated is checked in. It runs while the build is planned, and asks for a run of the tool beside it.
 import Foundation
 import PackagePlugin
 

@@ -2,7 +2,7 @@
 // no time to compile: 300 KB as an array of bytes (`.embedInCode`) take over a minute and 2 GB, as a literal 3 s.
 import Glibc
 
-/// Ends the build with what is wrong.
+/// Ends the build with an error.
 func fail(_ text: String) -> Never {
   print("error: \(text)")
   exit(1)

@@ -15,7 +15,7 @@ public struct PeerCertificate: Sendable, Equatable {
     self.notAfter = notAfter
   }
 
-  /// The peer's after a completed handshake; nil where it has none.
+  /// The peer's certificate after a completed handshake; nil where it has none that was verified.
   init?(_ ssl: OpaquePointer) {
     guard let certificate = unsafe SSL_get1_peer_certificate(ssl) else { return nil }
     defer { unsafe X509_free(certificate) }

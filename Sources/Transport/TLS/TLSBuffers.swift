@@ -135,7 +135,7 @@ let countKeyUpdates:
     let isRequest =
       switch (isWritten, contentType) {
       case (0, SSL3_RT_HANDSHAKE): unsafe Int32(bytes.load(as: UInt8.self)) == SSL3_MT_KEY_UPDATE
-      // An alert's level, and what it is.
+      // An alert is two bytes: its level, and its description.
       case (1, SSL3_RT_ALERT): unsafe Int32((bytes + count - 1).load(as: UInt8.self)) == SSL_AD_NO_RENEGOTIATION
       case _: false
       }

@@ -43,7 +43,7 @@ public final class TLSCertificate: Sendable {
     }
   }
 
-  /// The valid status.
+  /// The OCSP response while it is valid; nil without one, and after its end.
   fileprivate var currentStatus: [UInt8]? {
     status.flatMap { $0.until > ClockReading.read().unixMilliseconds / 1000 ? $0.bytes : nil }
   }
@@ -52,7 +52,7 @@ public final class TLSCertificate: Sendable {
 /// An authority's statement about a certificate, and its validity.
 private struct OCSPResponse {
   let bytes: [UInt8]
-  /// s since 1970; .max without an end.
+  /// The end of its validity (s since 1970); `.max` where it has none.
   let until: Int64
 
   init(_ bytes: [UInt8]) throws(TLSError) {
@@ -84,7 +84,7 @@ private let stapleStatus: @convention(c) (OpaquePointer?, UnsafeMutableRawPointe
   return SSL_TLSEXT_ERR_OK
 }
 
-/// A time of ASN.1 in s since 1970.
+/// An ASN.1 time in seconds since 1970; nil where it is malformed.
 private func seconds(_ time: UnsafePointer<ASN1_TIME>) -> Int64? {
   var parts = unsafe tm()
   guard unsafe ASN1_TIME_to_tm(time, &parts) == 1 else { return nil }

@@ -68,7 +68,7 @@ public final class TLSPeer {
   /// Whether there is a session to resume.
   public var hasSession: Bool { unsafe session != nil }
 
-  /// Sets up a connection's SSL: the name, and the session, each of which is used once (RFC 8446 §C.4).
+  /// Sets up a connection's SSL: the name, and the session, which is used once (RFC 8446 §C.4). False if OpenSSL fails.
   func prepare(_ ssl: OpaquePointer) -> Bool {
     if let session = unsafe session {
       unsafe SSL_set_session(ssl, session)
@@ -89,7 +89,7 @@ public final class TLSPeer {
     }
   }
 
-  /// Keeps the session of an ending connection. In TLS 1.3 it came some time after the handshake.
+  /// Keeps the session of an ending connection: with TLS 1.3 it comes some time after the handshake.
   func keep(_ ssl: OpaquePointer) {
     guard let newest = unsafe SSL_get1_session(ssl) else { return }
     guard unsafe SSL_SESSION_is_resumable(newest) == 1 else { return unsafe SSL_SESSION_free(newest) }

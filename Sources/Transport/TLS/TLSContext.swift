@@ -10,7 +10,6 @@ public enum TLSLibrary {
 }
 
 /// An immutable SSL_CTX.
-///
 @safe
 final class TLSContext: Sendable {
   // After init nothing changes it, except for OpenSSL's own counts, which it locks: SSL_new may be called on several
@@ -20,7 +19,7 @@ final class TLSContext: Sendable {
   /// The only protocol inside (RFC 7301 §3.1): its length, and "http/1.1".
   static let protocols: [UInt8] = [8] + Array("http/1.1".utf8)
 
-  /// Calls `configure` before anything else has the context.
+  /// A context that `configure` sets up before anything else uses it.
   ///
   /// - Precondition: `method` is TLS_server_method() or TLS_client_method().
   init(_ method: OpaquePointer, _ configure: (OpaquePointer) throws(TLSError) -> Void) throws(TLSError) {
@@ -38,8 +37,8 @@ final class TLSContext: Sendable {
     let suites = "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256"
     let areKnown = unsafe SSL_CTX_set_ciphersuites(context, suites)
     precondition(areKnown == 1, "OpenSSL without the suites of TLS 1.3")
-    // An idle connection keeps no record buffers, which are 34 KiB. Without partial writes a write is all of the
-    // records that a peer with short ones (RFC 6066 §4) needs: the buffers take everything.
+    // An idle connection keeps no record buffers, which are 34 KiB. Partial writes stay off: one write then seals all
+    // its bytes, in several records for a peer with short ones (RFC 6066 §4), and the buffers take everything.
     let mode = SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER
     unsafe SSL_CTX_ctrl(context, SSL_CTRL_MODE, Int(mode), nil)
     unsafe SSL_CTX_set_msg_callback(context, countKeyUpdates)
@@ -54,7 +53,7 @@ final class TLSContext: Sendable {
 func withPEM<R>(_ text: [UInt8], _ body: (OpaquePointer) throws(TLSError) -> R) throws(TLSError) -> R {
   ERR_clear_error()
   defer { ERR_clear_error() }
-  // OpenSSL refuses empty memory; a line end is as empty.
+  // OpenSSL refuses empty memory; a line end has nothing in it either.
   let text = text.isEmpty ? [10] : text
   return try unsafe text.withUnsafeBufferPointer { (bytes) throws(TLSError) -> R in
     guard let source = unsafe BIO_new_mem_buf(bytes.baseAddress, Int32(clamping: bytes.count)) else {

@@ -22,7 +22,7 @@ public final class TLSServer: Sendable {
   ///   - certificates: one or more, each given to no other server. The first is for clients without a host name, or one
   ///     that none is for; where two have one name, the first counts.
   ///   - clientAuthorities: a PEM text. Clients are asked for a certificate signed by these, and may have none; a
-  /// certificate of others ends the handshake. Nil: they are not asked.
+  ///     certificate of others ends the handshake. Nil: they are not asked.
   public init(_ certificates: [TLSCertificate], clientAuthorities: [UInt8]? = nil) throws(TLSError) {
     self.certificates = Locked(try TLSCertificates(certificates, clientAuthorities, ticketKeys))
   }
@@ -35,7 +35,7 @@ public final class TLSServer: Sendable {
     ticketKeys.change()
   }
 
-  /// A mutex for each handshake is negligible beside its hundreds of microseconds.
+  /// The newest certificates. A mutex for each handshake is negligible beside its hundreds of microseconds.
   var current: TLSCertificates { certificates.withLock { $0 } }
 
   /// The end of validity of the certificates or their chains, whichever is first (s since 1970).

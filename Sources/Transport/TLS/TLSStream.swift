@@ -117,7 +117,7 @@ struct TLSStream: ~Copyable {
 
   /// The reason of OpenSSL's last failure.
   private func failure() -> TLSFailure {
-    // A refused certificate has two reasons; this one is specific.
+    // A refused certificate leaves two reasons, of which the result of its verification is the specific one.
     let result = unsafe SSL_get_verify_result(ssl)
     if !isSecured, result != X509_V_OK { return .certificate(result) }
     return .takingError()
@@ -129,8 +129,7 @@ struct TLSStream: ~Copyable {
   /// `now`: the uptime in nanoseconds. Bytes may have come even where the end is not `none`; an alert or an answer may
   /// be in the buffers' output, to be sent or discarded before another stream uses the buffers.
   ///
-  /// `buffer` must have a record's room more than the input has bytes: the input may complete a record that began
-  /// before.
+  /// `buffer` must be larger than the input by a whole record, because the input may complete one that began before.
   mutating func open(
     into buffer: UnsafeMutableRawBufferPointer, now: Int64
   ) -> (count: Int, records: Int, end: End) {
@@ -151,7 +150,7 @@ struct TLSStream: ~Copyable {
         filled += count
         records += 1
         unsafe buffers.pointee.keyUpdates = 0
-        // Only what clients send is counted: whom this process has called may answer as it likes.
+        // Only records of clients are limited: this process has chosen the servers that it connects to.
         if !isClient, smallRecords.areTooMany(records, bytes: filled) { end = .failed(fail(.tooManySmallRecords)) }
         precondition(filled < buffer.count, "a record has become larger by being opened")
         continue

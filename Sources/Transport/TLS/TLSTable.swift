@@ -6,7 +6,7 @@ struct TLSTable: ~Copyable {
   // Each stream has memory of its own, so pointers to it are valid until `remove`.
   private var streams: [UnsafeMutablePointer<TLSStream>?] = unsafe []
   private var storedBuffers: UnsafeMutablePointer<TLSBuffers>?
-  /// Streams that began a handshake in the turn of this number.
+  /// The turn whose steps of handshakes are counted, and how many it has had.
   var handshakeTurn: UInt64 = 0
   var handshakesInTurn = 0
 

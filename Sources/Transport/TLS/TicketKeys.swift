@@ -38,7 +38,7 @@ final class TicketKeys: Sendable {
   }
 
   private let ring = Locked(Ring())
-  /// Nothing is due before this time: a load instead of the lock.
+  /// The time before which nothing is due (uptime, ns), read without the lock.
   private let nextLook = Atomic<Int64>(.min)
 
   /// Sets up a context to use these keys, which must outlive all connections of the context.

@@ -15,7 +15,7 @@ public struct DeflateParameters: Sendable, Equatable {
 
   /// The server compresses each message for itself. RFC 7692 §7.1.1.1.
   public var serverNoContextTakeover = false
-  /// The client does. RFC 7692 §7.1.1.2.
+  /// The client compresses each message for itself. RFC 7692 §7.1.1.2.
   public var clientNoContextTakeover = false
   /// The largest window of the server's compressor, 8–15. RFC 7692 §7.1.2.1.
   public var serverMaxWindowBits = WindowBits.absent

@@ -15,14 +15,14 @@ public struct InflateLimits: Sendable, Equatable {
   /// Messages up to this size may have any ratio: a repeated message may be one match in the window of 32 KiB.
   public var freeBytes: Int
 
-  /// Blocks of a message that say to be its last (RFC 7692 §7.2.3.4), each of which starts the decompressor anew. Past
-  /// it: `.invalidDeflate`.
+  /// Blocks of a message that are marked as its last one (RFC 7692 §7.2.3.4), each of which restarts the decompressor.
+  /// Past it: `.invalidDeflate`.
   public static let finalBlocks = 16
-  /// Blocks of a message, and one more for each so many bytes of it. Past it: `.invalidDeflate`. zlib with its least
-  /// memory makes one of each 127 bytes or more, and a flush two.
+  /// Blocks that a message may have: `freeBlocks`, and one more for each `bytesPerBlock` bytes. Past it:
+  /// `.invalidDeflate`. zlib with its least memory makes one of each 127 bytes or more, and a flush two.
   static let freeBlocks = 64
   static let bytesPerBlock = 64
-  /// Bytes that a block counts as: the codes of its own that it may have take 1 µs.
+  /// The work of a block, as a number of bytes: a block may have codes of its own, which take 1 µs to build.
   public static let blockWork = 192
 
   public init(messageBytes: Int = 256 * 1024, ratio: Int = 200, freeBytes: Int = 64 * 1024) {
@@ -52,7 +52,7 @@ public struct Inflater: ~Copyable {
   private let keptBytes: Int
   private var output = ByteBuffer()
   private var isBroken = false
-  /// Of the message that is being decompressed, or was last.
+  /// Blocks of the message that is being decompressed, or was last.
   private(set) var blocks = 0
   private var finalBlocks = 0
 

@@ -30,8 +30,8 @@ public final class MessageCompression {
   private let windowBits: Int
   private var payload = ByteBuffer()
 
-  /// For one connection, or for all that keep no contexts. `keptBytes` of memory for decompressed messages is kept
-  /// between them: a shared one keeps the largest message's, or every bomb would make the kernel allocate it anew.
+  /// For one connection, or for all that keep no contexts. `inflatedBytes` of memory for decompressed messages are
+  /// kept: in a shared one those of the largest message, or the kernel would have to allocate them for every bomb.
   public init(
     for agreed: DeflateParameters, as role: Role, keepingInflated inflatedBytes: Int = MessageCompression.keptBytes
   ) {
@@ -58,7 +58,7 @@ public final class MessageCompression {
   /// To be shared by clients' connections that keep no contexts.
   public static func shared() -> MessageCompression { MessageCompression(for: .withoutContexts, as: .client) }
 
-  /// Whether one that keeps no contexts fits the agreement with a peer.
+  /// Whether this compression, which keeps no contexts, fits the agreement with a peer.
   public func serves(_ agreed: DeflateParameters) -> Bool {
     let limit = role == .client ? agreed.clientMaxWindowBits : agreed.serverMaxWindowBits
     return agreed.serverNoContextTakeover && agreed.clientNoContextTakeover && windowBits <= limit.number ?? 15
@@ -74,7 +74,7 @@ public final class MessageCompression {
     try unsafe inflater.inflate(message, kind, limits: limits)
   }
 
-  /// The work of decompressing the last payload, beside that by its bytes, in bytes.
+  /// The work of the last payload's blocks, which counts besides its bytes, as a number of bytes.
   public var blockWork: Int { inflater.blocks * InflateLimits.blockWork }
 
   /// Compresses a message, for `withCompressed`. False where it is to be sent uncompressed: too small, or not smaller
