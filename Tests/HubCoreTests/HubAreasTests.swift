@@ -229,6 +229,48 @@ import Testing
     bench.check(watchers, "after the hour")
   }
 
+  @Test("Whoever asks again and again while names change gets the new ones of all, once all have changed")
+  func snapshotsWhileRenaming() {
+    var limits = HubLimits.roomy
+    limits.areaDriversPerTurn = 6
+    let bench = HubBench(limits: limits)
+    let hour: Int64 = 3_600_000
+    bench.advance(seconds: Double(hour - bench.clock % hour) / 1000 - 1.5)
+    // Every eighth driver is in the cell, so they are renamed in different turns.
+    let places = [at(52.52, 13.405), at(52.52, 13.405).moved(90, 3000)]
+    func stand(_ driver: Int) {
+      bench.turn(bench.fix(bench.connect("D\(driver)", slot: UInt32(driver)), at: places[driver % 8 == 0 ? 0 : 1]))
+    }
+    for driver in 0..<64 { stand(driver) }
+    let watchers = [AreaWatcher(.rider, slot: 900), AreaWatcher(.rider, slot: 901)]
+    for (watcher, place) in zip(watchers, places) {
+      bench.settle(watchers, [watcher.ask(.area(GeohashCell(place, precision: 6)))])
+    }
+    stand(64)  // so that no snapshot is kept
+    bench.advance(seconds: 1.1)
+    bench.settle(watchers)
+    let before = Set(watchers[0].map.drivers.keys)
+    #expect(before.count == 9)
+    func shown() -> [[Identifier]] {
+      bench.turn(watchers[0].fallBehind()).all.compactMap { output in
+        guard case .areaSnapshot(_, _, let parts) = output, case .areaUpdate(let update)? = parts.first?.body
+        else { return nil }
+        return update.drivers.map(\.driverID)
+      }
+    }
+    #expect(shown().isEmpty, "a snapshot is begun under the old names")
+    bench.advance(seconds: 1)
+    var (seen, turns, isRenaming) = ([[Identifier]](), 0, true)
+    while isRenaming {
+      seen += shown()
+      isRenaming = bench.hub.areas.renamed != nil
+      turns += 1
+    }
+    #expect(turns > 4)
+    for _ in 0..<100 where seen.isEmpty { seen += shown() }
+    #expect(!seen.isEmpty && seen.allSatisfy { $0.count == 9 && before.isDisjoint(with: $0) })
+  }
+
   @Test("Riders see neither when a fix was measured nor heading and speed, and nothing of a fix within the same field")
   func nothingOfTheFix() {
     let bench = HubBench()

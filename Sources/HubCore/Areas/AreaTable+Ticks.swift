@@ -66,7 +66,7 @@ extension AreaTable {
     let hour = PublicAudience.hour(of: second)
     second = now.timestamp.wholeSecond
     beginTick(at: now.uptime)
-    if PublicAudience.hour(of: second) != hour, precisions(.riders) != 0 { renamed = 0 }
+    if PublicAudience.hour(of: second) != hour, precisions(.riders) != 0 { (renamed, showing) = (0, nil) }
   }
 
   /// At a new hour: looks at every driver that riders see, so that all change names in the same tick, with or without a
