@@ -141,6 +141,19 @@ private struct Drive {
     #expect(!long.follower.isPlaced && !long.follower.isOff)
   }
 
+  @Test("who stands beside the route is not back on it, however its position wanders; such fixes do not break a row either")
+  func besideTheRoute() throws {
+    var drive = Drive(try route([(0, 0), (5000, 0)]), isOff: true)
+    for step in 0..<6 { drive.fix(400, step % 2 == 0 ? 10 : 40, speed: 0.5) }
+    for _ in 0..<6 { drive.fix(400, 10, speed: 0.5) }
+    #expect(drive.follower.isOff)
+    drive.fix(440, 10)
+    drive.fix(440, 30, speed: 0.5)
+    #expect(drive.follower.isOff)
+    drive.fix(480, 10)
+    #expect(!drive.follower.isOff)
+  }
+
   @Test("after a short cut, and after a restart in the middle, the driver is found again where it is")
   func foundAgain() throws {
     // A detour of 2 km that the driver does not take.
@@ -254,6 +267,23 @@ private struct Drive {
         }
       }
     }
+  }
+
+  @Test("where a line is a knot, a search opens so many of its boxes, from where the driver is on it")
+  func knot() throws {
+    // Edges of 10 m to and fro at 20 m, all within reach; in the last box one comes by.
+    let (edges, boxes) = (RoutePath.edgesPerBox, RoutePath.boxesPerSearch + 1)
+    var points = (0...edges * boxes).map { ($0 % 2 == 0 ? -5.0 : 5.0, 20.0) }
+    points[points.count - 1].1 = 0
+    let path = RoutePath(try route(points))
+    #expect(path.vertexCount == edges * boxes + 1)
+    func off(from edge: Int) -> Double? {
+      path.match(
+        munich, course: nil, within: 25, expected: 0, weight: 0, from: edge, GroundScale(latitude: munich.latitude))?
+        .off
+    }
+    #expect(try abs(#require(off(from: 0)) - 20) < 1.5, "the last one is one too many")
+    for box in [1, boxes - 1] { #expect(try #require(off(from: box * edges)) < 15, "\(box)") }
   }
 
   @Test("a line drawn every few centimetres has an edge every 2 m; one with its places all in one point is a line too")

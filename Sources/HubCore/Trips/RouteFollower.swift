@@ -10,7 +10,8 @@
 // where the trip's distance has it, and at the line's beginning.
 //
 // Leaving and returning are judged by the whole line: three fixes in a row farther than 25 m from all of it, and two
-// within 15 m. A fix with an accuracy radius over 25 m decides nothing, and a stationary driver does not leave.
+// within 15 m. A fix with an accuracy radius over 25 m decides nothing, and a stationary driver neither leaves
+// nor returns.
 import HubGeo
 import HubMessages
 
@@ -66,7 +67,7 @@ struct RouteFollower {
     guard isExact else { return }
     if off == nil { off = search(position, drivenMeters: drivenMeters, ground, rules) }
     if isOff {
-      returns = off.map { $0 <= rules.onRouteMeters } ?? false ? returns + 1 : 0
+      if isMoving { returns = off.map { $0 <= rules.onRouteMeters } ?? false ? returns + 1 : 0 }
       if returns >= rules.onRouteFixes { (isOff, strays) = (false, 0) }
     } else {
       if off != nil { strays = 0 } else if isMoving { strays += 1 }

@@ -68,7 +68,6 @@ struct RoutePath {
 
   var vertexCount: Int { vertices.count }
   var lengthMeters: Double { before[before.count - 1] }
-  var start: Coordinate { vertices[0] }
   var end: Coordinate { vertices[vertices.count - 1] }
 
   private static func box(_ run: ArraySlice<Coordinate>) -> Box {
