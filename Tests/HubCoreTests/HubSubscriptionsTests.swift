@@ -67,6 +67,21 @@ import Testing
     #expect(snapshot?.tripID == id("t"))
   }
 
+  @Test("a driver's snapshot names the trip of its position in the grace after the trip's end, and no longer")
+  func driverSnapshotAfterTrip() {
+    let bench = HubBench()
+    let session = bench.connect("d")
+    bench.turn(bench.fix(session, trip: "t"))
+    bench.turn(bench.move(.ops, "o", "t", .cancelled))
+    func shown(slot: UInt32) -> DriverLocation? {
+      bench.turn(bench.subscribe(bench.driver("d"), slot: slot)).subscribed[0].answer.snapshot?.position
+    }
+    #expect(shown(slot: 1)?.tripID == id("t"))
+    bench.tick(seconds: 61)
+    let after = shown(slot: 2)
+    #expect(after != nil && after?.tripID == nil)
+  }
+
   @Test("a trip's snapshot never shows a position that the driver's fix did not give to the trip")
   func positionsOutsideTheTrip() {
     let bench = HubBench()

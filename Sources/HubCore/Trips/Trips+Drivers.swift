@@ -20,8 +20,14 @@ extension Trips {
     ofDriver driver: Int, among drivers: borrowing Drivers, at now: Moment, after: UInt64
   ) -> Subscribed.Snapshot? {
     guard drivers[driver].position != nil else { return nil }
-    let trip = drivers[driver].positionTrip.flatMap { current($0) }.map { self[$0].id }
+    let trip = shownTrip(of: driver, among: drivers, at: now)
     return Subscribed.Snapshot(position: drivers[driver].location(trip: trip, at: now.timestamp, after: after))
+  }
+
+  /// The trip that a driver's position is of; nil where it is of none, or the trip is over.
+  private func shownTrip(of driver: Int, among drivers: borrowing Drivers, at now: Moment) -> Identifier? {
+    let trip = drivers[driver].positionTrip.flatMap { current($0) }
+    return trip.flatMap { self[$0].isOver(at: now.uptime) ? nil : self[$0].id }
   }
 
   /// A driver as ops and the driver itself see it. Over HTTP it has its trip, where it is on exactly one. Over a socket
@@ -39,9 +45,8 @@ extension Trips {
     let indices = found.filter { drivers.isInUse($0) }
     var list = DriverList(drivers: [], cursor: cursor, indices: indices)
     for driver in indices {
-      let trip = drivers[driver].positionTrip.flatMap { current($0) }
-      let shown = trip.flatMap { self[$0].isOver(at: now.uptime) ? nil : self[$0].id }
-      list.drivers.append(drivers.listed(driver, trip: shown, at: now.timestamp))
+      let trip = shownTrip(of: driver, among: drivers, at: now)
+      list.drivers.append(drivers.listed(driver, trip: trip, at: now.timestamp))
     }
     return list
   }
