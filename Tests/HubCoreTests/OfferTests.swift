@@ -93,6 +93,15 @@ import Testing
     #expect(bench.turn(bench.change(.rider, "r", "T", pickup: offerPickup)).heard.isEmpty, "it has its update")
   }
 
+  @Test("Where the pickup changes, who is near the new one is asked at once, as far as fewer are asked than may be")
+  func changedPickup() {
+    let bench = HubBench()
+    bench.drivers(3)
+    #expect(bench.request("T", OfferCriteria(atOnce: 2, radius: 150)).heard == [Heard("D1", "T", "made")])
+    let turn = bench.turn(bench.change(.ops, "o", "T", pickup: offerPickup.moved(90, 300)))
+    #expect(turn.heard == [Heard("D1", "T", "made"), Heard("D3", "T", "made")])
+  }
+
   @Test("A driver has one open offer at a time, and none while it is on a trip")
   func oneEach() {
     let bench = HubBench()

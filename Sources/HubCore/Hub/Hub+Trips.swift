@@ -57,6 +57,7 @@ extension Hub {
     guard case .step(let step) = outcome else { return }
     recordTrip(step.trip)
     publish(step.update, of: step.trip)
+    if step.update.pickup != nil { reviewOffers(ofTrip: step.trip) }
     carryOut(offers.renew(after: step, drivers, trips))
     updateLegAfterMove(step.trip)
   }
@@ -158,8 +159,7 @@ extension Hub {
       if !isNowhere { return nil }
     }
     try trips.checkNamed(known, id, by: drivers[driver].id, isGranted: isGranted)
-    let trip: Int
-    if let known { trip = known } else { trip = try beginTrip(id, withFixOf: driver, at: time) }
+    let trip = if let known { known } else { try beginTrip(id, withFixOf: driver, at: time) }
     return trips[trip].isOver(at: now.uptime) ? nil : trip
   }
 
