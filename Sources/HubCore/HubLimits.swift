@@ -92,6 +92,9 @@ public struct HubLimits: Sendable, Equatable {
   static let passedDriversPerOffer = 128
   /// Index cells and drivers that the offers' searches of one turn look at; the rest follows in the next.
   public var offerBudget = SearchBudget(cells: 400, candidates: 1000)
+  /// Questions of offers to all hubs of a cluster that are not answered yet, each a query at every hub: a quarter of
+  /// `queries`. At it further trips wait in their order.
+  public var offerGathers = 64
 
   // MARK: Areas and fences
 
@@ -219,6 +222,7 @@ public struct HubLimits: Sendable, Equatable {
     precondition((1...DriverSearch.maximumLimit).contains(queryHits) && queryBudget.candidates >= queryHits)
     precondition(queries >= 1 && queriesPerSession >= 1 && queriesPerIdentity.isValid)
     precondition(offers >= 1 && offersPerIdentity.isValid && offerBudget.cells > 0 && offerBudget.candidates > 0)
+    precondition(offerGathers >= 1)
     precondition(areas >= 1 && areaDriversPerTurn >= 1 && guests >= 1)
     precondition(fences >= 1 && fencesPerCell >= 1 && fencesPerDriver >= 1 && pairsPerDriver >= 1)
     precondition(fencePositions >= DriverSearch.maximumPositions, "one fence must fit")
@@ -262,6 +266,8 @@ public struct HubTimings: Sendable, Equatable {
   public var takeover = 2.0
   /// What could not be stored when it was due is tried again after this.
   public var storageRetry = 60.0
+  /// Where a hub refuses a search for offers without saying when to ask again, all hubs are asked again after this.
+  public var offersRetry = 2.0
 
   /// The thresholds of trips: when the driver is near, what is a gap, how often an ETA is published.
   public var trips = TripRules()

@@ -43,8 +43,9 @@ struct OfferSearch {
   var look = Look.nearest
   /// It is in the queue of searches.
   var isQueued = false
-  /// All hubs are being asked for drivers. `spare`: how many more are requested than are wanted.
-  var isGathering = false
+  /// Set while all hubs are being asked for drivers: the pickup and the limit of the question.
+  var gathering: (pickup: Coordinate, limit: Int)?
+  /// How many more drivers are requested of all hubs than are wanted.
   var spare = OfferSearch.initialSpare
   /// The earliest deadline armed for it (uptime, ns).
   var armed = Int64.max

@@ -14,7 +14,7 @@ extension Offers {
   ) -> [OfferStep] {
     var (budget, steps) = (whole, [OfferStep]())
     var left = queue.count
-    while left > 0, budget.cells > 0, budget.candidates > 0, let handle = queue.next() {
+    while left > 0, isLooking, budget.cells > 0, budget.candidates > 0, let handle = queue.next() {
       left -= 1
       guard let search = slab.current(handle), slab[search].isQueued else { continue }
       slab[search].isQueued = false
@@ -181,6 +181,13 @@ extension Offers {
   }
 }
 
+extension OfferCriteria {
+  /// Which drivers fit, wherever they are.
+  var filter: DriverFilter {
+    DriverFilter(status: .available, vehicleType: vehicleType, tags: tags, maxAge: nil, includesStale: false)
+  }
+}
+
 /// The area whose drivers are asked. It goes by the rounded places that riders see, so no radius reveals more.
 struct OfferArea {
   private let pickup: UnitVector
@@ -208,9 +215,7 @@ private struct OfferFit {
   private let time: Timestamp
 
   init(_ search: OfferSearch, busy: [UInt32: Int], at time: Timestamp) {
-    filter = DriverFilter(
-      status: .available, vehicleType: search.criteria.vehicleType, tags: search.criteria.tags, maxAge: nil,
-      includesStale: false)
+    filter = search.criteria.filter
     asked = search.asked.compactMap(\.driver)
     self.busy = busy
     self.time = time

@@ -17,19 +17,15 @@ extension Offers {
 
   /// Asks all hubs for drivers; nil where they are being asked already.
   mutating func gather(for search: Int, around pickup: Coordinate) -> OfferStep? {
-    if slab[search].isGathering { return nil }
-    slab[search].isGathering = true
-    let criteria = slab[search].criteria
-    let filter = DriverFilter(
-      status: .available, vehicleType: criteria.vehicleType, tags: criteria.tags, maxAge: nil, includesStale: false)
+    if slab[search].gathering != nil { return nil }
+    let (criteria, count) = (slab[search].criteria, slab[search].wanted + slab[search].asked.count)
+    let limit = min(count + slab[search].spare, limits.queryHits)
+    slab[search].gathering = (pickup, limit)
+    gathers += 1
     let question = DriverSearch(
-      area: .nearby(pickup, radiusMeters: OfferArea(criteria, around: pickup).boundMeters), limit: reach(of: search),
-      filter: filter)
+      area: .nearby(pickup, radiusMeters: OfferArea(criteria, around: pickup).boundMeters), limit: limit,
+      filter: criteria.filter)
     return .askCluster(FleetQuestion(question, for: slab.handle(of: search), of: slab[search].tripID))
-  }
-
-  private func reach(of search: Int) -> Int {
-    min(slab[search].wanted + slab[search].asked.count + slab[search].spare, limits.queryHits)
   }
 
   /// Asks the nearest fitting drivers of the hubs' merged answer.
@@ -37,25 +33,31 @@ extension Offers {
     _ answer: FleetAnswer, for handle: Handle, _ drivers: borrowing Drivers, _ trips: borrowing Trips, at now: Moment,
     canStore: Bool, _ deadlines: inout Deadlines
   ) -> [OfferStep] {
-    guard let search = slab.current(handle), slab[search].isGathering else { return [] }
-    slab[search].isGathering = false
+    gathers -= 1
+    guard let search = slab.current(handle), let asked = slab[search].gathering else { return [] }
+    slab[search].gathering = nil
     guard slab[search].end == nil, let trip = trips.current(slab[search].trip), let pickup = trips[trip].pickup,
       slab[search].wanted > 0
     else { return [] }
     guard canStore, case .result(.drivers(let list)?) = answer else {  // all hubs are asked again later
-      deadlines.arm(.offers, handle, at: now.uptime + nanoseconds(timings.storageRetry))
+      var wait = timings.storageRetry
+      if canStore, case .refused(let refusal) = answer { wait = min(wait, refusal.retryAfter ?? timings.offersRetry) }
+      deadlines.arm(.offers, handle, at: now.uptime + nanoseconds(wait))
       return []
     }
     guard trips[trip].isWithoutDriver else {
       return review(search, drivers, trips, at: now)
     }
+    guard asked.pickup == pickup else {  // it has changed since
+      enqueue(search)
+      return []
+    }
     var steps: [OfferStep] = []
-    let reach = reach(of: search)
     for report in list.drivers.sorted(by: { $0.isNearer(than: $1) }) where slab[search].wanted > 0 {
       if let step = ask(report, search, drivers, trips, around: pickup, at: now) { steps.append(step) }
     }
     if !steps.isEmpty { steps.insert(.recordSearch(slab[search]), at: 0) }
-    if slab[search].wanted > 0, list.drivers.count >= reach, reach < limits.queryHits {
+    if slab[search].wanted > 0, list.drivers.count >= asked.limit, asked.limit < limits.queryHits {
       slab[search].spare *= 4
       enqueue(search)
     } else if slab[search].openOffers == 0 {

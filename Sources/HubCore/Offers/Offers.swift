@@ -21,6 +21,8 @@ struct Offers: ~Copyable {
   private(set) var openCount = 0
   /// Searches that wait for their turn, in order.
   var queue = FirstInFirstOut<Handle>()
+  /// Questions to all hubs that are not answered yet, also those of searches that were removed meanwhile.
+  var gathers = 0
   /// This hub is in a cluster: drivers of other hubs are asked, too.
   private(set) var isInCluster = false
   /// Where to look for the next ended search to replace.
@@ -35,8 +37,8 @@ struct Offers: ~Copyable {
 
   /// Whether no search is running.
   var isIdle: Bool { openCount == 0 }
-  /// Whether a search waits for its turn.
-  var isLooking: Bool { !queue.isEmpty }
+  /// Whether a search waits for its turn, rather than for an answer of all hubs.
+  var isLooking: Bool { !queue.isEmpty && gathers < limits.offerGathers }
   var count: Int { slab.count }
 
   func countEntries(into counters: inout HubCounters) { counters.set(.offers, openCount) }
