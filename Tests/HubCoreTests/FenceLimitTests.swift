@@ -107,7 +107,8 @@ import Testing
     for number in 0..<5 { bench.turn(.put(circle("F\(number)", center, 100))) }
     let one = try #require(bench.hub.fences.find(id("F0")).map { bench.hub.fences.table[$0].fence.positionCount })
     let each = [1, 1, 1, 1, 1]
-    for (positions, pages) in [(2 * (one + 20), [2, 2, 1]), (2 * (one + 20) - 1, each), (1, each)] {
+    let two = 2 * (one + HubLimits.positionsPerListedFence)
+    for (positions, pages) in [(two, [2, 2, 1]), (two - 1, each), (1, each)] {
       var (sizes, below, seen) = ([Int](), UInt64?.some(.max), [Identifier]())
       while let number = below {
         let question = FenceQuestion.list(below: number, limit: 100, positions: positions)

@@ -68,7 +68,7 @@ struct AreaCell {
   /// The number of drivers that it shows at most.
   static func shownLimit(_ audience: AreaAudience) -> Int {
     switch audience {
-    case .riders: 100
+    case .riders: PublicAudience.maximumDrivers
     case .ops: HubLimits.opsDriversPerCell
     case .counts: 0
     case .peers: .max

@@ -191,7 +191,7 @@ struct AreaInterest {
 
   /// Adds a watched cell. Gives the cell to ask for, where it is new.
   mutating func add(_ cell: GeohashCell) -> GeohashCell? {
-    let asked = cell.prefix(AreaInterest.finest)
+    let asked = cell.ancestor(precision: min(cell.precision, AreaInterest.finest))
     counts[asked, default: 0] += 1
     guard counts[asked] == 1 else { return nil }
     lengths[asked.precision] += 1
@@ -200,7 +200,7 @@ struct AreaInterest {
 
   /// Removes a watched cell. Gives the cell that is no longer asked for.
   mutating func remove(_ cell: GeohashCell) -> GeohashCell? {
-    let asked = cell.prefix(AreaInterest.finest)
+    let asked = cell.ancestor(precision: min(cell.precision, AreaInterest.finest))
     guard let count = counts[asked] else { return nil }
     counts[asked] = count > 1 ? count - 1 : nil
     guard count == 1 else { return nil }
@@ -216,13 +216,5 @@ struct AreaInterest {
       }
     }
     return false
-  }
-}
-
-extension GeohashCell {
-  /// The cell of at most so many characters that contains this one.
-  fileprivate func prefix(_ characters: Int) -> GeohashCell {
-    let shift = UInt64(5 * max(0, precision - characters))
-    return GeohashCell(bits: bits >> shift, precision: min(precision, characters)) ?? self
   }
 }
