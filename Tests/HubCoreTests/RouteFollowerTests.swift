@@ -141,7 +141,7 @@ private struct Drive {
     #expect(!long.follower.isPlaced && !long.follower.isOff)
   }
 
-  @Test("who stands beside the route is not back on it, however its position wanders; such fixes do not break a row either")
+  @Test("who stands beside the route is not back on it, however its position wanders, nor do such fixes break a row")
   func besideTheRoute() throws {
     var drive = Drive(try route([(0, 0), (5000, 0)]), isOff: true)
     for step in 0..<6 { drive.fix(400, step % 2 == 0 ? 10 : 40, speed: 0.5) }
