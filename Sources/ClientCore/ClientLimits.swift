@@ -42,7 +42,7 @@ public struct ClientLimits: Sendable, Equatable {
   public var handshakeSeconds = 10.0
   /// For the closing handshake. Past it TCP is aborted.
   public var closingSeconds = 2.0
-  /// Delay before attempt n: min(first × 2^(n−1), longest), and up to `jitter` of it more, at random.
+  /// Delay before attempt n: min(first × 2^(n−1), longest), and up to `jitter` of it more, at random; 0.01 or more.
   public var firstDelay = 1.0
   public var longestDelay = 30.0
   public var jitter = 0.3
@@ -76,13 +76,13 @@ public struct ClientLimits: Sendable, Equatable {
   public var silentIntervals = 2.5
   /// The time for an existing connection to answer a ping after a change of network.
   public var answerSeconds = 5.0
-  /// A shorter heartbeat interval is raised to this, so that no hub makes a client ping without end.
+  /// A shorter heartbeat interval is raised to this, 0.1 or more, so that no hub makes a client ping without end.
   public var shortestHeartbeat = 1.0
-  /// A ping is sent after this fraction of an interval, so that it arrives before its end.
+  /// A ping is sent after this fraction of an interval, 0.1 or more, so that it arrives before its end.
   public var pingPart = 0.8
   /// The number of unconfirmed fixes that causes an early ping, 1 or more.
   public var unconfirmedFixes = 64
-  /// The shortest time between two early pings: a hub that cannot store does not confirm any.
+  /// The shortest time between two early pings, 0.1 or more: a hub that cannot store does not confirm any.
   public var earlyPingSeconds = 1.0
   /// A fix that is not stored so long after a pong to a later ping is sent again, in a batch. A hub stores it within
   /// 0.1 s.
@@ -107,6 +107,12 @@ public struct ClientLimits: Sendable, Equatable {
     limits.handshakeBytes = min(max(1, handshakeBytes), Int(UInt16.max))
     limits.refusalTextBytes = max(0, refusalTextBytes)
     limits.unconfirmedFixes = max(1, unconfirmedFixes)
+    // `max` gives its first argument where the second is NaN.
+    limits.firstDelay = max(0.01, firstDelay)
+    limits.longestDelay = max(0.01, longestDelay)
+    limits.shortestHeartbeat = max(0.1, shortestHeartbeat)
+    limits.pingPart = max(0.1, pingPart)
+    limits.earlyPingSeconds = max(0.1, earlyPingSeconds)
     return limits
   }
 

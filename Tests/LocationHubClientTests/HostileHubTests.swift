@@ -127,6 +127,13 @@ import Testing
     #expect(limits.inRange.refusalTextBytes == 0)
     (limits.messageBytes, limits.handshakeBytes) = (.max, .max)
     #expect(limits.inRange.messageBytes == Int(Int32.max) && limits.inRange.handshakeBytes == 65_535)
+    for number in [0, -1, -.infinity, .nan] as [Double] {
+      (limits.firstDelay, limits.longestDelay, limits.shortestHeartbeat) = (number, number, number)
+      (limits.pingPart, limits.earlyPingSeconds) = (number, number)
+      let inRange = limits.inRange
+      #expect(inRange.delay(before: 1) == 0.01 && inRange.delay(before: 9) == 0.01, "\(number)")
+      #expect(inRange.shortestHeartbeat == 0.1 && inRange.pingPart == 0.1 && inRange.earlyPingSeconds == 0.1)
+    }
   }
 
   @Test("settings of an app outside their ranges end nothing", arguments: [0, -1, .min, .max])
