@@ -76,7 +76,7 @@ extension ClientSession {
     connection.nextPing = now.uptime + Int64(Double(pingInterval) * (0.5 + 0.5 * random.unit()))
     subscriptions.beginConnection()
     beginRenewal(greeting, now)
-    queue.beginConnection(maximumBatch: maximumBatch(greeting))
+    queue.beginConnection(maximumBatch: maximumBatch(greeting), isDrivers: greeting.role == .driver)
   }
 
   /// The most fixes that a batch to this hub may have: a fix with all members, each double in 24 characters, is below

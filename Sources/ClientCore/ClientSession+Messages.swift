@@ -66,7 +66,7 @@ extension ClientSession {
       chargeAnswer(reply, bytes: bytes, connection, now)
       return note(reply, connection, now)
     case .unknown:
-      if let id = envelope.unknownReplyTo, let number = numbering.number(of: id) { _ = queue.confirm(number) }
+      if let id = envelope.unknownReplyTo, let number = number(of: id) { _ = confirm(number) }
       guard let event = envelope.unknownEvent else { return true }
       return noteEvent(event.channel, event.sequence, bytes: bytes, connection, now)
     }
@@ -146,7 +146,7 @@ extension ClientSession {
     case .ack(let ack):
       guard let number = self.number(of: ack.replyTo) else { break }
       if noteRefresh(number, isTaken: true, now) { return false }
-      _ = queue.confirm(number)
+      _ = confirm(number)
     case .pong(let pong): note(pong, connection, now)
     case .sampling(let advice):
       sampling = Connected.Sampling(interval: advice.interval, minDistance: advice.minDistance)
@@ -161,7 +161,14 @@ extension ClientSession {
 
   /// The number of the message that an answer names; nil for a foreign one. In binary a live fix's id is its number.
   private func number(of id: MessageID) -> UInt64? {
-    keptIDs[id] ?? numbering.number(of: id) ?? (form == .binary ? id.number : nil)
+    numbersByID[id] ?? numbering.number(of: id) ?? (form == .binary ? id.number : nil)
+  }
+
+  /// The message with this number is answered. Gives it; nil where there is none.
+  private func confirm(_ number: UInt64) -> SendQueue.Payload? {
+    let payload = queue.confirm(number)
+    if case .message(let queued)? = payload, let id = queued.id { numbersByID[id] = nil }
+    return payload
   }
 
   private func note(_ pong: Pong, _ connection: ClientConnection, _ now: Moment) {
@@ -205,7 +212,7 @@ extension ClientSession {
     switch retryAt.map({ queue.retry(number, once: retry == .once, at: $0) }) ?? .never {
     case .first: connection.queueNotBefore = max(connection.queueNotBefore, retryAt ?? .min)
     case .postponed: break
-    case .never: if retry != .once || !queue.hold(number) { lastRefused = queue.confirm(number) }
+    case .never: if retry != .once || !queue.hold(number) { lastRefused = confirm(number) }
     }
   }
 }

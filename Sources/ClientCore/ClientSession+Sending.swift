@@ -44,8 +44,10 @@ extension ClientSession {
   /// its id the hub recognises a repetition, also from another run of the program.
   @discardableResult
   public func send(_ report: TripStatusReport, as id: MessageID) -> Bool {
-    keptIDs[id] = numbering.next
-    return enqueue(.tripStatus(report), as: id) != nil
+    let number = numbering.next
+    guard enqueue(.tripStatus(report), as: id) != nil else { return false }
+    numbersByID[id] = number
+    return true
   }
 
   /// An id that is unique among all messages and runs.
@@ -130,7 +132,7 @@ extension ClientSession {
   /// Drops all fixes, batches and moves, for callers that keep them and send them again on the next connection.
   package func withdrawDurable() {
     queue.withdraw(durable: true)
-    keptIDs = [:]
+    numbersByID = [:]
   }
   /// Drops all messages but fixes, batches and moves, and all subscriptions, for callers that have reported them as
   /// failed.
@@ -151,7 +153,7 @@ extension ClientSession {
   package func withdraw(_ id: MessageID) { if let number = numbering.number(of: id) { _ = queue.confirm(number) } }
   /// Whether a message with this id is unsent or unanswered.
   package func isKept(_ id: MessageID) -> Bool {
-    guard let number = keptIDs[id] ?? numbering.number(of: id) else { return false }
+    guard let number = numbersByID[id] ?? numbering.number(of: id) else { return false }
     return queue.contains(number)
   }
   /// Whether a channel, or a view of this name, is subscribed; false once the hub has refused it.

@@ -68,7 +68,7 @@ public final class ClientSession {
   var random: ClientRandom
   var numbering: MessageNumbering
   /// The numbers, in the queue, of messages whose ids the application has chosen.
-  var keptIDs: [MessageID: UInt64] = [:]
+  var numbersByID: [MessageID: UInt64] = [:]
   var backOff = BackOff()
   /// Whether a change of network may shorten the present wait, since the hub did not request it.
   var mayHurry = false

@@ -22,6 +22,19 @@ struct FixRun {
     self.number = number
   }
 
+  /// A resent batch as single fixes where it has more than `maximum`, which another hub may not take; else unchanged.
+  /// The fixes get numbers between those of its first and its last.
+  static func parts(of entry: SendQueue.Entry, atMost maximum: Int) -> [SendQueue.Entry] {
+    guard case .resentFixes(let queued) = entry.payload, case .locationBatch(let batch) = queued.message,
+      batch.fixes.count > maximum, let first = queued.first
+    else { return [entry] }
+    let trip = batch.tripID.map { TripName($0) }
+    return zip(first..., batch.fixes).compactMap { number, fix in
+      guard case .success(let fix) = fix else { return nil }
+      return SendQueue.Entry(number: number, payload: .fix(fix, trip))
+    }
+  }
+
   /// The batch has the number of its last fix, so that numbers still ascend. The protocol asks for oldest first.
   mutating func finish(into entries: inout [SendQueue.Entry]) {
     guard !fixes.isEmpty else { return }

@@ -8,7 +8,7 @@ final class QueuedMessage {
   let bytes: Int
   /// Its cost, once found to exceed the budget on this connection; 1 before.
   var cost = 1.0
-  /// When to send it while it is held (uptime, ns); `.max` while it waits for the answer to one of its subject.
+  /// When to send it while it is held (uptime, ns); `.max` while it waits for the answer to an earlier one.
   var notBefore = Int64.min
   /// For a run of fixes, the number of its first one: the entry has that of its last.
   let first: UInt64?
@@ -26,6 +26,7 @@ final class QueuedMessage {
   enum Subject: Equatable {
     case status
     case change(of: Identifier)
+    case move(of: Identifier)
   }
 
   /// Nil for what others may overtake, and for what the queue keeps in order.
@@ -33,9 +34,17 @@ final class QueuedMessage {
     switch message {
     case .driverStatus: .status
     case .tripChange(let change): .change(of: change.tripID)
-    case .tripStatus, .offerDecline, .query, .locationUpdate, .locationBatch, .subscribe, .unsubscribe, .ping, .refresh:
-      nil
+    case .tripStatus(let report): .move(of: report.tripID)
+    case .offerDecline, .query, .locationUpdate, .locationBatch, .subscribe, .unsubscribe, .ping, .refresh: nil
     }
+  }
+
+  /// Whether it is sent only after the answer to `earlier`. A change also waits for moves of its trip, which may be the
+  /// trip's beginning; a move, which may be its cancellation, waits for no change.
+  func waits(for earlier: QueuedMessage) -> Bool {
+    guard let subject, let other = earlier.subject else { return false }
+    if case .change(let trip) = subject, other == .move(of: trip) { return true }
+    return subject == other
   }
 
   private static func bytes(of message: ClientMessage) -> Int {

@@ -26,7 +26,7 @@ struct SendQueue {
     enum State {
       case unsent, sent
       /// Not to be sent yet: fixes that the hub has failed at twice, and messages that are postponed or wait for the
-      /// answer to an earlier one of their subject.
+      /// answer to an earlier one.
       case held
     }
 
@@ -59,6 +59,8 @@ struct SendQueue {
   private(set) var droppedFixes: UInt64 = 0
   /// When the next of the postponed messages is to be sent again (uptime, ns); `.max` where there is none.
   private(set) var postponedUntil = Int64.max
+  /// It is a driver's: moves keep their place among fixes, which name trips and must not overtake their moves.
+  private var isDrivers = true
 
   var hasUnsent: Bool { unsent > 0 }
 
@@ -103,10 +105,11 @@ struct SendQueue {
     return nil
   }
 
-  /// Holds an unsent entry while an earlier one of its subject is unanswered; false where there is none.
+  /// Holds an unsent entry while an earlier one that it waits for is unanswered; false where there is none.
   private mutating func holdBehindOthers(_ index: Int) -> Bool {
-    guard case .message(let queued) = entries[index].payload, let subject = queued.subject,
-      entries[head..<index].contains(where: { SendQueue.subject(of: $0) == subject })
+    guard let queued = SendQueue.message(of: entries[index]), queued.subject != nil,
+      !keepsPlace(entries[index].payload),
+      entries[head..<index].contains(where: { SendQueue.message(of: $0).map(queued.waits) ?? false })
     else { return false }
     entries[index].state = .held
     queued.notBefore = .max
@@ -114,16 +117,15 @@ struct SendQueue {
     return true
   }
 
-  /// Lets the next message of a subject be sent, since the one before it is answered.
-  private mutating func release(_ subject: QueuedMessage.Subject) {
-    let index = entries[head...].firstIndex { entry in
-      guard case .message(let queued) = entry.payload, entry.state == .held else { return false }
-      return queued.notBefore == .max && queued.subject == subject
+  /// Lets the messages be sent that waited for this one, since it is answered; `next` holds those that wait for others.
+  private mutating func release(behind answered: QueuedMessage) {
+    for index in head..<entries.count where entries[index].state == .held {
+      guard let queued = SendQueue.message(of: entries[index]), queued.notBefore == .max, queued.waits(for: answered)
+      else { continue }
+      entries[index].state = .unsent
+      unsent += 1
+      cursor = min(cursor, index)
     }
-    guard let index else { return }
-    entries[index].state = .unsent
-    unsent += 1
-    cursor = min(cursor, index)
   }
 
   /// The known cost of the next entry to send.
@@ -147,8 +149,12 @@ struct SendQueue {
     if SendQueue.holdsFixes(entries[index].payload) { unconfirmedFixes += 1 }
   }
 
-  /// A new connection: all unconfirmed entries are to be sent, fixes in batches of at most `maximumBatch`.
-  mutating func beginConnection(maximumBatch: Int) {
+  /// A new connection, a driver's or not: all unconfirmed entries are to be sent, fixes in batches of at most
+  /// `maximumBatch`.
+  mutating func beginConnection(maximumBatch: Int, isDrivers: Bool) {
+    self.isDrivers = isDrivers
+    entries = entries[head...].flatMap { FixRun.parts(of: $0, atMost: maximumBatch) }
+    head = 0
     for index in head..<entries.count {
       entries[index].state = .unsent
       switch entries[index].payload {
@@ -226,6 +232,12 @@ struct SendQueue {
     }
   }
 
+  /// Whether the order is kept while the hub cannot take it: fixes, batches, and a driver's moves.
+  private func keepsPlace(_ payload: Payload) -> Bool {
+    if case .message(let queued) = payload, case .tripStatus = queued.message { return isDrivers }
+    return SendQueue.isDurable(payload)
+  }
+
   // MARK: Confirming
 
   /// The message with this number is answered. Nil where there is none.
@@ -245,13 +257,12 @@ struct SendQueue {
     case postponed
   }
 
-  /// Has a message repeated at `time` (uptime, ns); with `once`, only if it was not repeated with `once` before. Only
-  /// fixes, batches and moves keep their order.
+  /// Has a message repeated at `time` (uptime, ns); with `once`, only if it was not repeated with `once` before.
   mutating func retry(_ number: UInt64, once: Bool, at time: Int64) -> Repetition {
     guard let index = find(number), !once || !entries[index].isRepeated else { return .never }
     if once { entries[index].isRepeated = true }
     guard entries[index].isSent else { return .first }
-    if case .message(let queued) = entries[index].payload, !SendQueue.isDurable(entries[index].payload) {
+    if case .message(let queued) = entries[index].payload, !keepsPlace(entries[index].payload) {
       entries[index].state = .held
       queued.notBefore = time
       postponedUntil = min(postponedUntil, time)
@@ -269,9 +280,7 @@ struct SendQueue {
     guard now >= postponedUntil else { return }
     postponedUntil = .max
     for index in head..<entries.count where entries[index].state == .held {
-      guard case .message(let queued) = entries[index].payload, !SendQueue.isDurable(entries[index].payload) else {
-        continue
-      }
+      guard case .message(let queued) = entries[index].payload, !keepsPlace(entries[index].payload) else { continue }
       guard queued.notBefore <= now else {
         postponedUntil = min(postponedUntil, queued.notBefore)
         continue
@@ -293,16 +302,16 @@ struct SendQueue {
 
   /// Fixes and batches that are held are to be sent again, fixes in batches of at most `maximumBatch`.
   mutating func resendHeld(maximumBatch: Int) {
-    let isHeld = { (entry: Entry) in entry.state == .held && SendQueue.isDurable(entry.payload) }
-    guard entries[head...].contains(where: isHeld) else { return }
-    for index in head..<entries.count where isHeld(entries[index]) {
+    let held = (head..<entries.count).filter { entries[$0].state == .held && keepsPlace(entries[$0].payload) }
+    if held.isEmpty { return }
+    for index in held {
       if case .fix = entries[index].payload { continue }
       entries[index].state = .unsent
     }
     batchFixes(atMost: maximumBatch) { $0.state == .held }
   }
 
-  /// Removes and gives the oldest of fixes, batches and moves, if it is held: a move never is.
+  /// Removes and gives the oldest of fixes, batches and moves, if it is held: a driver's move never is.
   mutating func giveUpHeld() -> Payload? {
     guard let entry = entries[head...].first(where: { SendQueue.isDurable($0.payload) }), entry.state == .held else {
       return nil
@@ -344,9 +353,9 @@ struct SendQueue {
     if !entries[index].isSent { unsent -= 1 }
     bytes -= SendQueue.bytes(of: entries[index].payload)
     count -= 1
-    let subject = SendQueue.subject(of: entries[index])
+    let message = SendQueue.message(of: entries[index])
     entries[index].payload = .done
-    if let subject { release(subject) }
+    if let message, message.subject != nil { release(behind: message) }
   }
 
   /// Removes confirmed entries: at the front at once, elsewhere when they are more than half of all.
@@ -364,8 +373,8 @@ struct SendQueue {
     }
   }
 
-  private static func subject(of entry: Entry) -> QueuedMessage.Subject? {
-    if case .message(let queued) = entry.payload { queued.subject } else { nil }
+  private static func message(of entry: Entry) -> QueuedMessage? {
+    if case .message(let queued) = entry.payload { queued } else { nil }
   }
 
   private static func isDone(_ entry: Entry) -> Bool {

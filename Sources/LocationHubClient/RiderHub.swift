@@ -49,7 +49,8 @@ public final class RiderHub: Sendable {
   ///
   /// Booking the same trip again, also after a restart of the app, changes nothing while the trip is active. Cancelling
   /// the task withdraws the request unless it was sent: then the trip may be booked. While this rider has as many trips
-  /// as the hub allows, or the hub has no room for another, the request waits, and is repeated when the hub says.
+  /// as the hub allows, or the hub has no room for another, the request waits, and is repeated when the hub says. Only
+  /// what concerns the same trip waits with it.
   ///
   /// - Parameters:
   ///   - trip: a new id, from the app's back end, or a UUID.

@@ -46,6 +46,46 @@ import Testing
     stage.ack(id)
     #expect(stage.session.unconfirmed == 0)
   }
+
+  @Test(
+    "A booking that the hub can't take now holds up only what concerns its trip, also once it is withdrawn",
+    arguments: [ErrorCode.rateLimited, .storageFull], [false, true])
+  func booking(code: ErrorCode, isWithdrawn: Bool) throws {
+    let stage = try Stage()
+    try stage.open(role: .rider)
+    let booking = try #require(stage.session.send(Stage.move(.requested)))
+    try stage.flush()
+    stage.say(.error(ErrorReply(code: code, message: "", replyTo: booking, retryAfter: 60)))
+    stage.messages = []
+    let place = Coordinate(latitude: 48, longitude: 11)
+    let behind = [
+      stage.session.send(TripChange(tripID: Identifier("T1")!, pickup: place)),
+      stage.session.send(Stage.move(.cancelled)),
+    ].compactMap(\.self)
+    let others = [
+      stage.session.send(QueryRequest.trip(Identifier("T2")!)),
+      stage.session.send(TripChange(tripID: Identifier("T2")!, pickup: place)),
+      stage.session.send(Stage.move(.cancelled, trip: "T2")),
+    ].compactMap(\.self)
+    try stage.flush()
+    #expect(stage.ids == others && stage.session.backlog == 0)
+    stage.messages = []
+    if isWithdrawn {
+      stage.session.withdraw(booking)
+    } else {
+      stage.advance(seconds: 60.1)
+      stage.session.timeReached(stage.now)
+      try stage.flush()
+      #expect(stage.ids.filter { $0 == booking || behind.contains($0) } == [booking])
+      stage.messages = []
+      stage.ack(booking)
+    }
+    try stage.flush()
+    #expect(stage.ids == behind)
+    for id in behind + others { stage.ack(id) }
+    #expect(stage.session.unconfirmed == 0 && stage.session.backlog == 0)
+  }
+
   @Test("A status that the hub can't take now is answered before a newer one is sent, over breaks, too")
   func statuses() throws {
     let stage = try Stage()

@@ -17,6 +17,22 @@ import Testing
     return stage.session.transportEnded(stage.now).next
   }
 
+  @Test("A batch that one hub took is sent to the next in batches of as many as that one takes")
+  func smallerBatches() throws {
+    let stage = try Stage()
+    for time in 1...5 as ClosedRange<Int64> { stage.session.send(Stage.fix(time)) }
+    try stage.open()
+    #expect(stage.messages.count == 1)
+    stage.session.send(Stage.move(.accepted))
+    _ = stage.session.transportEnded(stage.now)
+    try stage.open(maxBatch: 2)
+    let sizes = stage.messages.map { if case .locationBatch(let batch) = $0.message { batch.fixes.count } else { 0 } }
+    #expect(sizes == [2, 2, 1, 0] && stage.fixTimes == [1, 2, 3, 4, 5])
+    #expect(Set(stage.ids).count == 4)
+    for id in stage.ids { stage.ack(id) }
+    #expect(stage.session.unconfirmed == 0 && stage.session.queue.bytes == 0)
+  }
+
   @Test("Failures in a row wait min(1 s × 2^(n−1), 30 s) and up to 30 % more", arguments: [1, 7, 99] as [UInt64])
   func backOff(seed: UInt64) throws {
     let stage = try Stage(seed: seed)

@@ -74,6 +74,23 @@ import Testing
     #expect(stage.delivered.last == .unknown(type: "result"), "for the application")
   }
 
+  @Test("A message under an id of the application is known by it until the hub has answered, and no longer")
+  func ownIDs() throws {
+    let stage = try Stage { $0.limits.queuedMessages = 3 }
+    try stage.open()
+    let ids = (1...4).map { MessageID("m-\($0)")! }
+    #expect(ids.map { stage.session.send(Stage.move(.accepted), as: $0) } == [true, true, true, false])
+    #expect(Set(stage.session.numbersByID.keys) == Set(ids.prefix(3)))
+    try stage.flush()
+    stage.ack(ids[0])
+    stage.say(.error(ErrorReply(code: .forbidden, message: "", replyTo: ids[1])))
+    // An answer of a newer hub.
+    let payload = #"{"replyTo":"m-3","tripId":"T1","status":"parked","timestamp":1763680000000}"#
+    let answer = #"{"type":"result","payload":\#(payload),"timestamp":1763680000123,"messageId":"r9"}"#
+    stage.frame(.text, Array(answer.utf8))
+    #expect(stage.session.unconfirmed == 0 && stage.session.numbersByID.isEmpty)
+  }
+
   @Test("After each close code a client comes back as it should, or not at all")
   func closes() throws {
     let vectors = try Self.vectors(where: { $0.close != nil })

@@ -82,14 +82,16 @@ final class Stage {
   // MARK: The hub's side
 
   /// Lets the client start and connect, up to `connected`.
-  func open(rate: Double = 10, heartbeat: Double = 30, role: HubMessages.Role = .driver) throws {
+  func open(
+    rate: Double = 10, heartbeat: Double = 30, role: HubMessages.Role = .driver, maxBatch: Int = 500
+  ) throws {
     if session.state == .idle { session.start(now: now) }
     if case .waiting = session.state { try reachDeadline() }
     #expect(try flush() == .connect)
     session.transportConnected(now)
     try flush()
     try answerUpgrade()
-    say(connected(rate: rate, heartbeat: heartbeat, role: role))
+    say(connected(rate: rate, heartbeat: heartbeat, role: role, maxBatch: maxBatch))
     #expect(session.state == .open)
     try flush()
   }
@@ -118,11 +120,13 @@ final class Stage {
     send(answer.array())
   }
 
-  func connected(rate: Double = 10, heartbeat: Double = 30, role: HubMessages.Role = .driver) -> Reply {
+  func connected(
+    rate: Double = 10, heartbeat: Double = 30, role: HubMessages.Role = .driver, maxBatch: Int = 500
+  ) -> Reply {
     .connected(
       Connected(
         sessionID: InlineText("s1")!, role: role, id: Identifier("D1")!, heartbeatInterval: heartbeat,
-        serverTime: now.timestamp, limits: .init(maxMessageBytes: 262_144, maxBatch: 500, rate: rate),
+        serverTime: now.timestamp, limits: .init(maxMessageBytes: 262_144, maxBatch: maxBatch, rate: rate),
         sampling: .init(interval: 4, minDistance: 10)))
   }
 
