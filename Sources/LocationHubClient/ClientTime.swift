@@ -2,13 +2,11 @@
 import HubMessages
 
 extension Timestamp {
-  private static let taken = Timestamp.earliestFromClients...Timestamp.accepted.upperBound
-
   /// Whether a hub accepts it from a client: from the year 2000 to 9999. A phone without its clock says 1970.
-  var isTaken: Bool { Timestamp.taken.contains(self) }
+  var isAcceptedFromClients: Bool { self == nearestAccepted }
 
   /// The nearest accepted time.
-  var nearestTaken: Timestamp { min(max(self, Timestamp.taken.lowerBound), Timestamp.taken.upperBound) }
+  var nearestAccepted: Timestamp { min(max(self, .earliestFromClients), Timestamp.accepted.upperBound) }
 }
 
 extension Fix {

@@ -89,11 +89,11 @@ public final class DriverHub: Sendable {
   public func send(_ fix: Fix?, trip: TripID? = nil) -> Sent {
     guard !isErased.load(ordering: .relaxed) else { return .full }
     guard let fix = fix?.withKnownNumbers else { return .leftOut }
-    let isTaken = fix.timestamp.isTaken
-    guard !isTaken || sampling.takes(fix, trip: trip) else { return .leftOut }
+    let isAccepted = fix.timestamp.isAcceptedFromClients
+    guard !isAccepted || sampling.takes(fix, trip: trip) else { return .leftOut }
     // The driver's part counts a fix that no hub accepts.
     guard runner.submit({ engine, now in engine.driver?.keep(fix, trip: trip, now) }) else { return .full }
-    guard isTaken else { return .leftOut }
+    guard isAccepted else { return .leftOut }
     let dropped = backlogSource.current.dropped
     return droppedBefore.exchange(dropped, ordering: .relaxed) == dropped ? .queued : .droppedOldest
   }
@@ -141,7 +141,9 @@ public final class DriverHub: Sendable {
   /// - Throws: `hub(.invalidTransition)`, `hub(.unknownTrip)`, `hub(.forbidden)`: it has not happened. `full` where 256
   ///   moves wait, or the client's thread is far behind: it is not kept. `stopped`, where the client ends before the
   ///   answer, by `stop()`, for want of a token, or because the hub lets it in no more (`connection` says which), and
-  ///   `cancelled`: it will happen, unless `stop(erasing: true)` deletes it.
+  ///   `cancelled`: it will happen, unless `stop(erasing: true)` deletes it. `storage` where the queue has lost it,
+  ///   because the hub has identified another driver, or its file was damaged (`Backlog.damage`): it has happened only
+  ///   if it was sent before.
   @discardableResult
   public func move(
     _ trip: TripID, to status: TripStatus, at place: Coordinate? = nil, expecting expected: TripStatus? = nil

@@ -46,7 +46,7 @@ final class DriverPart {
 
   /// Keeps a fix; one from a time that no hub accepts is counted as refused.
   func keep(_ fix: Fix, trip id: Identifier?, _ now: Moment) {
-    guard fix.timestamp.isTaken else {
+    guard fix.timestamp.isAcceptedFromClients else {
       refused += 1
       return
     }

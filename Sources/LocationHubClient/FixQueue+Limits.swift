@@ -16,11 +16,11 @@ extension FixQueue {
   @discardableResult
   func giveUp(segment index: Int, keepingMoves: Bool = true) -> Bool {
     let segment = segments[index]
-    let hasMoves = keepingMoves && moves.contains(where: segment.holds)
+    let hasMoves = keepingMoves && moves.contains { segment.holds($0.number) }
     var kept: [UInt8] = []
     var lost: [UInt64] = []
     do throws(FileFailure) {
-      let entries = try content(of: segment).entries.filter { $0.0 > arrived }
+      let entries = try content(of: segment).entries.filter { $0.0 > confirmedThrough }
       lost = entries.filter { $0.1.isFix }.map(\.0)
       if hasMoves {
         kept = entries.reduce(into: SegmentHead(dropped: dropped, owner: segment.owner.id).bytes()) { bytes, entry in
@@ -32,13 +32,13 @@ extension FixQueue {
       failure = error
       guard !hasMoves else { return false }
       // Unreadable: these numbers were its fixes'.
-      let first = max(segment.first, arrived + 1)
+      let first = max(segment.first, confirmedThrough + 1)
       lost = Array((first..<max(first, segment.last + 1)).prefix(segment.fixes))
     }
     if !hasMoves {
       do throws(FileFailure) { try files.remove(segment.name) } catch { failure = error }
     }
-    if !keepingMoves { moves.removeAll(where: segment.holds) }
+    if !keepingMoves { loseMoves(where: segment.holds) }
     lose(lost)
     segments[index].fixes = 0
     segments[index].bytes = kept.count
@@ -51,12 +51,12 @@ extension FixQueue {
   /// Stores the number of dropped fixes, if the disk takes it.
   func markDropped() {
     guard let last = segments.last, last.bytes < FixQueue.segmentBytes + StoredRecord.headBytes else { return }
-    do throws(FileFailure) { try write(StoredRecord.mark(arrived, dropped: dropped).bytes()) } catch {
+    do throws(FileFailure) { try write(StoredRecord.mark(confirmedThrough, dropped: dropped).bytes()) } catch {
       failure = error
     }
   }
 
-  private func noteGone(_ number: UInt64) { if number < cursor.number { goneOnTheirWay.append(number) } }
+  private func noteGone(_ number: UInt64) { if number < cursor.number { droppedInFlight.append(number) } }
 
   /// Counts these fixes as dropped.
   func lose(_ numbers: [UInt64]) {
@@ -72,6 +72,12 @@ extension FixQueue {
     oldestFix = nil
   }
 
+  /// Drops the moves of these entries, and notes their ids for their callers.
+  func loseMoves(where isLost: (UInt64) -> Bool) {
+    lostMoves += moves.filter { isLost($0.number) }.map(\.id)
+    moves.removeAll { isLost($0.number) }
+  }
+
   func dropOldestUnsaved() {
     guard let index = unsaved.firstIndex(where: { $0.record.isFix }) else { return }
     noteGone(unsaved.remove(at: index).number)
@@ -83,11 +89,8 @@ extension FixQueue {
   func dropUnsaved(notOf id: Identifier) -> [Identifier] {
     let others = unsaved.filter { $0.owner.map { $0 != id } ?? false }
     unsaved.removeAll { $0.owner.map { $0 != id } ?? false }
-    for entry in others where !entry.record.isFix { moves.removeAll { $0 == entry.number } }
+    loseMoves { number in others.contains { $0.number == number } }
     lose(others.count { $0.record.isFix })
     return others.compactMap(\.owner)
   }
-
-  /// Forgets which dropped fixes were sent: at the end of a connection nothing is on its way any more.
-  func forgetOnTheirWay() { goneOnTheirWay = [] }
 }

@@ -37,12 +37,13 @@ extension FixQueue {
 
   /// Moves the cursor to the oldest unconfirmed entry.
   func rewind() {
-    cursor = Cursor(number: arrived + 1, segment: 0, offset: 0)
-    forgetOnTheirWay()
+    cursor = Cursor(number: confirmedThrough + 1, segment: 0, offset: 0)
+    // At the end of a connection nothing is on its way any more.
+    droppedInFlight = []
   }
 
   /// Moves the cursor to the end, past numbers whose entries are in no file any more.
-  func skipRest() { cursor.number = Swift.max(cursor.number, arrived + 1) + unsent }
+  func skipRest() { cursor.number = Swift.max(cursor.number, confirmedThrough + 1) + unsent }
 
   /// The content of a segment.
   func content(of segment: Segment) throws(FileFailure) -> Content {
@@ -119,7 +120,7 @@ extension FixQueue {
 
   /// Counts and reports what was written to a segment and is not in it any more, whatever happened to its file.
   private func countLost(of segment: Segment) {
-    guard let index = segments.firstIndex(where: { $0.first == segment.first }), segment.last > arrived,
+    guard let index = segments.firstIndex(where: { $0.first == segment.first }), segment.last > confirmedThrough,
       segment.first <= segment.last  // else nothing was written behind its head
     else { return }
     let content: Content
@@ -131,22 +132,22 @@ extension FixQueue {
       content = Content()
     }
     let whole = Set(content.entries.map(\.0))
-    let missing = (max(segment.first, arrived + 1)...segment.last).filter { !whole.contains($0) }
-    let lostMoves = moves.filter(missing.contains)
+    let missing = (max(segment.first, confirmedThrough + 1)...segment.last).filter { !whole.contains($0) }
+    let lost = moves.map(\.number).filter(missing.contains)
     // Some numbers never were in it: dropped before the disk took them.
     let left = content.entries.count { $0.1.isFix }
-    let lostFixes = missing.filter { !lostMoves.contains($0) }.prefix(max(0, segment.fixes - left))
-    guard !lostMoves.isEmpty || !lostFixes.isEmpty else { return }
+    let lostFixes = missing.filter { !lost.contains($0) }.prefix(max(0, segment.fixes - left))
+    guard !lost.isEmpty || !lostFixes.isEmpty else { return }
     segments[index].fixes = left
     // Nothing is appended to it any more.
     segments[index].bytes = max(segment.bytes, FixQueue.segmentBytes)
-    moves.removeAll(where: lostMoves.contains)
+    loseMoves(where: lost.contains)
     lose(Array(lostFixes))
     markDropped()
-    report("\(segment.name): \(lostFixes.count) fixes and \(lostMoves.count) moves cannot be read any more")
+    report("\(segment.name): \(lostFixes.count) fixes and \(lost.count) moves cannot be read any more")
     guard fixes == 0, moves.isEmpty, unsaved.isEmpty else { return }
-    arrived = next - 1
-    deleteArrived()
+    confirmedThrough = next - 1
+    deleteConfirmed()
   }
 
   /// Adds to what is damaged.

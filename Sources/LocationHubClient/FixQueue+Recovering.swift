@@ -31,15 +31,18 @@ extension FixQueue {
       }
     }
     damage = reports.isEmpty ? nil : reports.joined(separator: "; ")
-    marked = arrived
-    next = max(next, max(arrived, found.map(\.segment.last).max() ?? 0) + 1)
+    markedThrough = confirmedThrough
+    next = max(next, max(confirmedThrough, found.map(\.segment.last).max() ?? 0) + 1)
     for file in found {
       segments.append(file.segment)
-      for (number, record) in file.entries where number > arrived {
-        if record.isFix { fixes += 1 } else { moves.append(number) }
+      for (number, record) in file.entries where number > confirmedThrough {
+        switch record {
+        case .move(_, let id): moves.append(Move(number: number, id: id))
+        case .fix: fixes += 1
+        }
       }
     }
-    deleteArrived()
+    deleteConfirmed()
     rewind()
   }
 
@@ -62,7 +65,7 @@ extension FixQueue {
     let bytes = try files.read(name, from: 0, count: size)
     let content = FixQueue.records(in: bytes)
     let head = SegmentHead(bytes)
-    arrived = max(arrived, content.mark)
+    confirmedThrough = max(confirmedThrough, content.mark)
     dropped = max(dropped, content.dropped, head?.dropped ?? 0)
     // A torn last record is no damage, and is cut off.
     let isTorn = isLast && StoredRecord.isCutOff(bytes, at: content.intactThrough)
@@ -112,7 +115,7 @@ extension FixQueue {
       giveUp(segment: index, keepingMoves: false)
     }
     if segments.isEmpty, unsaved.isEmpty {
-      arrived = next - 1
+      confirmedThrough = next - 1
       rewind()
     }
     if !others.isEmpty {
@@ -151,7 +154,7 @@ extension FixQueue {
       return error
     }
     (segments, unsaved, moves, fixes, owner, emptyFile) = ([], [], [], 0, nil, nil)
-    (arrived, marked, next, oldestFix, readFailure) = (0, 0, 1, nil, nil)
+    (confirmedThrough, markedThrough, next, oldestFix, readFailure) = (0, 0, 1, nil, nil)
     do throws(FileFailure) {
       try recover()
     } catch {
@@ -159,7 +162,9 @@ extension FixQueue {
       failure = error
       (unsaved, next) = (kept, (kept.last?.number ?? 0) + 1)
       fixes = kept.count { $0.record.isFix }
-      moves = kept.filter { !$0.record.isFix }.map(\.number)
+      moves = kept.compactMap { entry in
+        if case .move(_, let id) = entry.record { Move(number: entry.number, id: id) } else { nil }
+      }
       return error
     }
     isOpen = true

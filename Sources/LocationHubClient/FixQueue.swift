@@ -40,6 +40,12 @@ final class FixQueue {
     func holds(_ number: UInt64) -> Bool { first <= number && number <= last }
   }
 
+  /// An unconfirmed move: its entry's number, and its id.
+  struct Move {
+    let number: UInt64
+    let id: MessageID
+  }
+
   /// An entry that the disk did not take.
   struct Unsaved {
     let number: UInt64
@@ -62,11 +68,13 @@ final class FixQueue {
   var unsaved: [Unsaved] = []
   var cursor = Cursor(number: 0, segment: 0, offset: 0)
   /// All entries up to this number are confirmed.
-  var arrived: UInt64 = 0
-  var marked: UInt64 = 0
+  var confirmedThrough: UInt64 = 0
+  var markedThrough: UInt64 = 0
   var next: UInt64 = 1
-  /// Unconfirmed moves, by number.
-  var moves: [UInt64] = []
+  /// Unconfirmed moves.
+  var moves: [Move] = []
+  /// The ids of moves that were dropped, or cannot be read any more, for the caller to take.
+  var lostMoves: [MessageID] = []
 
   /// Fixes dropped at a limit, since the queue was made.
   var dropped: UInt64 = 0
@@ -85,7 +93,7 @@ final class FixQueue {
   /// Nothing is kept any more.
   private(set) var isErased = false
   /// Numbers of fixes that were dropped after they were sent: their confirmation is not subtracted from `fixes` again.
-  var goneOnTheirWay: [UInt64] = []
+  var droppedInFlight: [UInt64] = []
   /// A file without entries, which keeps `dropped` until there is a segment.
   var emptyFile: String?
   var oldestFix: (number: UInt64, time: Timestamp)?
@@ -97,11 +105,11 @@ final class FixQueue {
 
   var bytes: Int { segments.reduce(0) { $0 + $1.bytes } }
   /// All entries are confirmed.
-  var isEmpty: Bool { arrived + 1 == next }
+  var isEmpty: Bool { confirmedThrough + 1 == next }
   /// Entries behind the cursor.
-  var unsent: UInt64 { next - max(cursor.number, arrived + 1) }
+  var unsent: UInt64 { next - max(cursor.number, confirmedThrough + 1) }
   /// Whether there are moves behind the cursor.
-  var hasUnsentMoves: Bool { moves.last.map { $0 >= cursor.number } ?? false }
+  var hasUnsentMoves: Bool { moves.last.map { $0.number >= cursor.number } ?? false }
 
   static func name(_ first: UInt64) -> String {
     let digits = String(first, radix: 16)
@@ -119,12 +127,12 @@ final class FixQueue {
 
   /// Keeps an entry of this driver.
   func append(_ record: FixRecord, of owner: Identifier?) -> UInt64? {
-    guard !isErased, record.time.isTaken else { return nil }
-    if !record.isFix {
+    guard !isErased, record.time.isAcceptedFromClients else { return nil }
+    switch record {
+    case .move(_, let id):
       guard moves.count < FixQueue.maximumMoves else { return nil }
-      moves.append(next)
-    } else {
-      fixes += 1
+      moves.append(Move(number: next, id: id))
+    case .fix: fixes += 1
     }
     let number = next
     next += 1
@@ -209,9 +217,11 @@ final class FixQueue {
       isDone = false
     }
     do throws(FileFailure) {
-      if marked < arrived, let last = segments.last, last.bytes < FixQueue.segmentBytes + StoredRecord.headBytes {
-        try write(StoredRecord.mark(arrived, dropped: dropped).bytes())
-        marked = arrived
+      if markedThrough < confirmedThrough, let last = segments.last,
+        last.bytes < FixQueue.segmentBytes + StoredRecord.headBytes
+      {
+        try write(StoredRecord.mark(confirmedThrough, dropped: dropped).bytes())
+        markedThrough = confirmedThrough
       }
       for index in segments.indices where !segments[index].isSynced {
         try files.sync(segments[index].name)
@@ -224,24 +234,24 @@ final class FixQueue {
     return isDone
   }
 
-  // MARK: Arriving
+  // MARK: Confirming
 
   /// All entries up to `number` are confirmed, including so many fixes: deletes segments that have no other entries.
   func release(through number: UInt64, fixes count: Int) {
-    guard number > arrived else { return }
-    arrived = min(number, next - 1)
-    moves.removeAll { $0 <= arrived }
-    unsaved.removeAll { $0.number <= arrived }
-    deleteArrived()
-    let gone = goneOnTheirWay.count { $0 <= arrived }
-    goneOnTheirWay.removeAll { $0 <= arrived }
+    guard number > confirmedThrough else { return }
+    confirmedThrough = min(number, next - 1)
+    moves.removeAll { $0.number <= confirmedThrough }
+    unsaved.removeAll { $0.number <= confirmedThrough }
+    deleteConfirmed()
+    let gone = droppedInFlight.count { $0 <= confirmedThrough }
+    droppedInFlight.removeAll { $0 <= confirmedThrough }
     fixes = isEmpty ? 0 : max(0, fixes - max(0, count - gone))
   }
 
   /// Deletes the segments whose entries are all confirmed. One file stays without entries where it must keep `dropped`.
-  func deleteArrived() {
-    let done = segments.filter { $0.last <= arrived }
-    segments.removeAll { $0.last <= arrived }
+  func deleteConfirmed() {
+    let done = segments.filter { $0.last <= confirmedThrough }
+    segments.removeAll { $0.last <= confirmedThrough }
     for segment in done {
       // The next run sends a file again that cannot be deleted; the hub recognises its fixes and moves.
       do throws(FileFailure) {
@@ -259,7 +269,7 @@ final class FixQueue {
   /// that has changed.
   var oldest: Timestamp? {
     guard fixes > 0 else { return nil }
-    if let oldestFix, oldestFix.number > arrived { return oldestFix.time }
+    if let oldestFix, oldestFix.number > confirmedThrough { return oldestFix.time }
     guard isOpen, readFailure == nil else { return nil }
     oldestFix = findOldest()
     return oldestFix?.time
@@ -267,8 +277,8 @@ final class FixQueue {
 
   private func findOldest() -> (number: UInt64, time: Timestamp)? {
     do throws(FileFailure) {
-      for segment in segments where segment.last > arrived && segment.fixes > 0 {
-        for (number, record) in try content(of: segment).entries where number > arrived {
+      for segment in segments where segment.last > confirmedThrough && segment.fixes > 0 {
+        for (number, record) in try content(of: segment).entries where number > confirmedThrough {
           if case .fix(let fix, _) = record { return (number, fix.timestamp) }
         }
       }
@@ -287,7 +297,7 @@ final class FixQueue {
     unsaved = []
     moves = []
     fixes = 0
-    arrived = next - 1
+    confirmedThrough = next - 1
     do throws(FileFailure) {
       if !isOpen { try files.lock() }
       isOpen = true

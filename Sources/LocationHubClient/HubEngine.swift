@@ -137,7 +137,7 @@ final class HubEngine {
   func move(_ report: TripStatusReport, _ now: Moment, _ answer: @escaping (Result<Void, HubError>) -> Void) {
     let id = session.makeMessageID()
     var report = report
-    if !report.timestamp.isTaken { report.timestamp = timestamp(now) }
+    if !report.timestamp.isAcceptedFromClients { report.timestamp = timestamp(now) }
     guard let driver, !driver.queue.isErased else { return answer(.failure(.stopped)) }
     guard requests.count < HubEngine.maximumRequests, driver.keep(report, as: id, now) else {
       return answer(.failure(HubError(.full, "the queue has no room for another move", retry: .later(after: nil))))
@@ -148,9 +148,9 @@ final class HubEngine {
   /// The time of a move that is made now: by the phone's clock, unless no hub accepts that; then by the hub's, as far
   /// as known.
   func timestamp(_ now: Moment) -> Timestamp {
-    guard !now.timestamp.isTaken else { return now.timestamp }
+    guard !now.timestamp.isAcceptedFromClients else { return now.timestamp }
     let hub = hubClock.map { $0.time + (now.uptime - $0.at) / 1_000_000 }
-    return hub.flatMap { $0.isTaken ? $0 : nil } ?? now.timestamp.nearestTaken
+    return hub.flatMap { $0.isAcceptedFromClients ? $0 : nil } ?? now.timestamp.nearestAccepted
   }
 
   /// The trip after a move of this client: as the hub has it or, if it cannot be asked any more, as the move itself
@@ -167,11 +167,21 @@ final class HubEngine {
     }
   }
 
+  /// Fails the driver's moves that its queue has lost, unless the hub may still answer them: while the session keeps a
+  /// move, it was sent before.
+  private func failLostMoves() {
+    guard let queue = driver?.queue, !queue.lostMoves.isEmpty else { return }
+    let lost = queue.lostMoves.filter { !session.isKept($0) }
+    queue.lostMoves.removeAll(where: lost.contains)
+    for id in lost { requests.removeValue(forKey: id)?.fail(.lost) }
+  }
+
   /// Ends all unanswered questions and feeds. Moves are kept all the same.
   private func failAll(_ error: HubError) {
     let failed = requests
     requests = [:]
-    for request in failed.values { request.end(error, keepsMoves: !isErasing) }
+    let lost = driver?.queue.lostMoves ?? []
+    for (id, request) in failed { request.end(error, keepsMoves: !isErasing && !lost.contains(id)) }
     feeds.end(error)
     offers.end(error)
     session.withdrawRequests()
@@ -277,6 +287,7 @@ final class HubEngine {
   func reconcile(_ now: Moment) {
     if let need = tokens.takeNeed() { fetch(need) }
     driver?.reconcile(session, now)
+    failLostMoves()
     feeds.reconcile(session)
     offers.reconcile(session)
     publishState(now)

@@ -19,7 +19,7 @@ public struct HubError: Error, Sendable, Equatable, CustomStringConvertible {
     /// A limit is reached: moves in the driver's queue, unanswered questions, readers of feeds, or calls for the
     /// client's thread.
     case full
-    /// The queue's files cannot be used.
+    /// The queue's files cannot be used, or a move in them was lost.
     case storage
     /// Another session of the driver took over.
     case replaced
@@ -64,6 +64,8 @@ extension HubError {
   static let stopped = HubError(.stopped, "the client was stopped")
   static let stoppedBeforeAnswer = HubError(
     .stopped, "the client has ended; the move is kept, and goes out when it starts again")
+  static let lost = HubError(
+    .storage, "the move is lost: the queue is another driver's now, or its file was damaged (Backlog.damage)")
   static let farBehind = HubError(
     .full, "more calls wait for the client's thread than it takes", retry: .later(after: nil))
   static let anotherAnswer = HubError(.refused, "the hub has answered something else")

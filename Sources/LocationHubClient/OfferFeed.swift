@@ -58,7 +58,7 @@ final class OfferDesk {
   private var readers: [ObjectIdentifier: FeedReader<OfferEvent>] = [:]
   /// The driver's own channel, once `connected` has named the driver.
   private var channel: Channel?
-  private var isAsked = false
+  private var isSubscribed = false
   /// The hub has answered: an unrecovered answer means missed events from now on.
   private var hasBegun = false
 
@@ -68,8 +68,8 @@ final class OfferDesk {
   }
 
   func remove(_ key: ObjectIdentifier, _ session: ClientSession) {
-    guard readers.removeValue(forKey: key) != nil, readers.isEmpty, isAsked, let channel else { return }
-    (isAsked, hasBegun) = (false, false)
+    guard readers.removeValue(forKey: key) != nil, readers.isEmpty, isSubscribed, let channel else { return }
+    (isSubscribed, hasBegun) = (false, false)
     session.unsubscribe(channel)
   }
 
@@ -78,9 +78,9 @@ final class OfferDesk {
 
   /// Subscribes if needed; the session subscribes again by itself after each break.
   func reconcile(_ session: ClientSession) {
-    guard !isAsked, !readers.isEmpty, let channel else { return }
-    isAsked = session.subscribe(channel, isEventsOnly: true)
-    if !isAsked { end(FeedTable.tooMany) }
+    guard !isSubscribed, !readers.isEmpty, let channel else { return }
+    isSubscribed = session.subscribe(channel, isEventsOnly: true)
+    if !isSubscribed { end(FeedTable.tooMany) }
   }
 
   func subscribed(_ answer: Subscribed) {
@@ -102,13 +102,13 @@ final class OfferDesk {
 
   /// Ends the offers if the session has removed their subscription, since the hub has refused it.
   func refused(_ error: HubError, _ session: ClientSession) {
-    guard isAsked, let channel, !session.isSubscribed(channel) else { return }
+    guard isSubscribed, let channel, !session.isSubscribed(channel) else { return }
     end(error)
   }
 
   /// The hub has ended a subscription.
   func unsubscribed(_ answer: Unsubscribed) {
-    guard isAsked, answer.channel == channel, !answer.isAsked else { return }
+    guard isSubscribed, answer.channel == channel, !answer.isAsked else { return }
     end(HubError(.refused, "the hub has ended the offers: \(answer.reason?.name ?? "for a reason of a newer hub")"))
   }
 
@@ -116,7 +116,7 @@ final class OfferDesk {
   func end(_ error: HubError) {
     for reader in readers.values { OfferDesk.end(reader, error) }
     readers = [:]
-    (isAsked, hasBegun) = (false, false)
+    (isSubscribed, hasBegun) = (false, false)
   }
 
   /// Appends what a reader must not miss: without room, it replaces everything unread, behind a gap.

@@ -145,7 +145,7 @@ public final class RiderHub: Sendable {
   ///   - trip: a trip that has not ended.
   ///   - until: the link's end, if before its trip's; past the year 9999 it is the end of that.
   public func share(_ trip: TripID, until: Timestamp? = nil) async throws(HubError) -> Share {
-    let until = until?.nearestTaken
+    let until = until?.nearestAccepted
     let request: SideRequest = try await runner.ask { engine, _, answer in
       answer.give(Result { () throws(HubError) in try SideRequest(sharing: trip, until: until, engine.session) })
     }

@@ -195,7 +195,7 @@ final class PhoneDay {
   private func measure() {
     let time = isClockLost ? hubNow.timestamp : phoneNow.timestamp
     guard let part = engine?.driver, measured.insert(time.milliseconds).inserted else { return }
-    let (before, arrived) = (part.queue.dropped, part.queue.arrived)
+    let (before, arrived) = (part.queue.dropped, part.queue.confirmedThrough)
     part.keep(ride.fix(at: time), trip: ride.trip, phoneNow)
     if part.queue.dropped > before { unanswered[arrived] = Int(max(sentThrough, arrived) - arrived) }
   }
@@ -221,11 +221,11 @@ final class PhoneDay {
   private var queuedMoves: [(report: TripStatusReport, id: MessageID)] {
     guard let queue = engine?.driver?.queue else { return [] }
     var records = queue.unsaved.map { ($0.number, $0.record) }
-    for segment in queue.segments.reversed() where segment.last >= (queue.moves.first ?? .max) {
+    for segment in queue.segments.reversed() where segment.last >= (queue.moves.first?.number ?? .max) {
       records = FixQueue.records(in: files.read(segment.name, from: 0, count: segment.bytes)).entries + records
     }
     return records.compactMap { number, record in
-      if number > queue.arrived, case .move(let report, let id) = record { (report, id) } else { nil }
+      if number > queue.confirmedThrough, case .move(let report, let id) = record { (report, id) } else { nil }
     }
   }
 
@@ -304,7 +304,7 @@ final class PhoneDay {
     socket.close(reset: true)
     peer?.arrive()
     guard let engine, let queue = engine.driver?.queue else { return }
-    movesCutOff += queue.moves.count { $0 < queue.cursor.number }
+    movesCutOff += queue.moves.count { $0.number < queue.cursor.number }
     engine.closed(engine.session.transportEnded(phoneNow))
   }
 

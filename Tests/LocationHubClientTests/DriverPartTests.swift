@@ -244,6 +244,26 @@ import Testing
     guard case .failure(.stopped)? = outcomes.last else { return #expect(Bool(false)) }
   }
 
+  @Test(
+    "a move that the queue drops as another driver's, or cannot read any more, fails as lost", arguments: [false, true])
+  func lostMoves(isGone: Bool) throws {
+    let disk = QueueDisk()
+    let client = try EngineClient(.json, .driver, QueueFiles(disk))
+    client.start()
+    client.cut()
+    var outcomes: [Result<Void, HubError>] = []
+    client.engine.move(report(client), client.now) { outcomes.append($0) }
+    client.turn()
+    #expect(outcomes.isEmpty && !disk.files.isEmpty)
+    if isGone { disk.files = [:] } else { client.id = "D2" }
+    client.pass()
+    #expect(client.session.state == .open)
+    guard outcomes.count == 1, case .failure(.lost) = outcomes[0] else { return #expect(Bool(false), "\(outcomes)") }
+    client.stop()
+    #expect(outcomes.count == 1)
+    #expect(try client.takeWritten().allSatisfy { $0.type != "trip_status" })
+  }
+
   @Test("what one driver left is not sent as another's, and moves neither; it is counted and named")
   func anotherDriver() throws {
     let disk = QueueDisk()
