@@ -68,7 +68,8 @@ struct ClusterFile: Sendable {
     let keys = keyFile.flatMap { self.keys(in: $0, &given) }
     let tls = ca.flatMap { self.trust(in: $0, &given) }
     let (password, sentinelPassword) = (
-      readLine(passwordFile, "password-file", &given), readLine(sentinelPasswordFile, "sentinel-password-file", &given)
+      passwordFile.flatMap { read($0, "password-file", &given, readFirstLine) },
+      sentinelPasswordFile.flatMap { read($0, "sentinel-password-file", &given, readFirstLine) }
     )
     guard let name, let advertise, let keys, given.faults.errors.isEmpty else { return nil }
     var engine = EngineConfiguration(bus: bus, ledgers: ledgers)
@@ -165,16 +166,6 @@ struct ClusterFile: Sendable {
       refuse("ca", "\(file): \(error)", &given)
       return nil
     }
-  }
-
-  /// The first line of a file that a setting names.
-  private func readLine(_ file: String?, _ setting: String, _ given: inout Arguments) -> String? {
-    guard let file, let text = read(file, setting, &given, readText) else { return nil }
-    guard let line = text.split(whereSeparator: \.isNewline).first else {
-      refuse(setting, "\(file): expected a line with the password", &given)
-      return nil
-    }
-    return String(line)
   }
 
   /// The content of a file that a setting names; an unreadable file is a fault of the setting.

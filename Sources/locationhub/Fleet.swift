@@ -235,7 +235,7 @@ final class Fleet: ClientLoopDelegate {
   /// The driver rests, goes out of reach, or works again.
   private func begin(_ part: Shift.Part, _ index: Int) {
     let client = members[index].client
-    waitForTrips(index)
+    updateTakesTrips(index)
     switch part {
     case .offline: clients.close(client)
     case .unavailable: clients.send(DriverStatusReport(status: .unavailable), from: client)
@@ -278,21 +278,21 @@ final class Fleet: ClientLoopDelegate {
       members[index].offer = PendingOffer(
         trip: offer.tripID, pickup: terms.pickup, dropoff: terms.dropoff ?? terms.pickup,
         seconds: members[index].simulated.seconds + delay, accepts: answer == .accept)
-      waitForTrips(index)
+      updateTakesTrips(index)
     case .withdrawn: if members[index].offer?.trip == offer.tripID { forgetOffer(index) }
     }
   }
 
   private func forgetOffer(_ index: Int) {
     members[index].offer = nil
-    waitForTrips(index)
+    updateTakesTrips(index)
   }
 
   /// Every fifth driver has only offered trips.
   private func hasOwnTrips(_ index: Int) -> Bool { !plan.hasTrips || index % 5 != 4 }
 
   /// Lets a driver begin trips of its own only if it may have them, works, and has no open offer.
-  private func waitForTrips(_ index: Int) {
+  private func updateTakesTrips(_ index: Int) {
     let isFree = members[index].shift.part == .working && members[index].offer == nil
     members[index].simulated.takesTrips = isFree && hasOwnTrips(index)
   }

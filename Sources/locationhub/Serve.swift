@@ -135,6 +135,13 @@ func readText(_ path: String) throws(CommandError) -> String {
   String(decoding: try readBytes(path), as: UTF8.self)
 }
 
+/// The first line of a file, for instance a password; throws where it is empty.
+func readFirstLine(_ path: String) throws(CommandError) -> String {
+  let line = try readText(path).prefix { !$0.isNewline }
+  guard !line.isEmpty else { throw .failed("\(path): its first line is empty") }
+  return String(line)
+}
+
 func readBytes(_ path: String) throws(CommandError) -> [UInt8] {
   do throws(SystemError) { return try readFile(path) } catch { throw .failed("cannot read \(path): \(error)") }
 }

@@ -20,12 +20,8 @@ final class TemporaryJournal {
   deinit {
     do {
       let files = try DiskFiles(beside: path)
-      do throws(SystemError) {
-        for name in try files.names() { try files.remove(name) }
-        guard unsafe rmdir(path) == 0 else { throw SystemError(call: "rmdir", errno: errno) }
-      } catch {
-        StandardStream.error.write("left behind: \(path): \(error)\n")
-      }
+      for name in try files.names() { try files.remove(name) }
+      guard unsafe rmdir(path) == 0 else { throw SystemError(call: "rmdir", errno: errno) }
     } catch {
       StandardStream.error.write("left behind: \(path): \(error)\n")
     }

@@ -48,7 +48,7 @@ extension WebhooksFile {
     }
     var endpoint = StreamEndpoint(name: name, url: url, filter: filter)
     endpoint.credentials = StreamCredentials(
-      user: user, password: try firstLine(passwordFile), token: try firstLine(tokenFile))
+      user: user, password: try passwordFile.map(readFirstLine), token: try tokenFile.map(readFirstLine))
     guard user == nil || passwordFile != nil else { throw .usage("\(section): user needs password-file = FILE") }
     if let prefix { endpoint.prefix = prefix }
     if let maximumLength { endpoint.maximumLength = maximumLength }
@@ -69,12 +69,5 @@ extension WebhooksFile {
       endpoint.signer = try signer(section)
     }
     return endpoint
-  }
-
-  private func firstLine(_ file: String?) throws(CommandError) -> String? {
-    guard let file else { return nil }
-    let line = try readText(file).prefix { !$0.isNewline }
-    guard !line.isEmpty else { throw .failed("\(file): its first line is empty") }
-    return String(line)
   }
 }

@@ -92,7 +92,7 @@ extension EndToEnd.ClusterFiles {
       for fault in [
         "2: advertise must be HOST:PORT, not 10.0.0.1", "6: ca must be FILE, and is empty",
         "6: ca is for rediss:// and sentinels://, and neither bus nor ledger has such an address",
-        "7: user must not be empty", "8: password-file \(empty.path): expected a line with the password",
+        "7: user must not be empty", "8: password-file: \(empty.path): its first line is empty",
         "9: sentinel-user is for a ledger of sentinel://HOST:PORT", "10: sentinel-password-file is for a ledger of",
       ] {
         #expect(outcome.errors.contains("\(path):\(fault)"), "\(outcome.errors)")
