@@ -104,7 +104,8 @@ extension Arguments {
 /// Follows the connections of one program, writes errors to standard error, and decides when to give up.
 struct ConnectionReport {
   private let timeout: Int64
-  private var isQuiet = false
+  /// When an attempt to connect was reported last (uptime, ns).
+  private var lastSaid = Int64.min / 2
   /// Since when there is no connection (uptime, ns).
   private var missingSince: Int64?
   private(set) var lastCause: DisconnectCause?
@@ -128,16 +129,21 @@ struct ConnectionReport {
     return .failed("there never was a connection to \(url)\(lastCause.map { ": \($0)" } ?? ""). Is the hub running?")
   }
 
-  /// The error that ends the program; nil while it keeps trying.
-  mutating func closed(_ disconnection: Disconnection, _ url: HubURL, now: Int64) -> CommandError? {
+  /// The error that ends the program; nil while it keeps trying. `isLast`: no other client is connected.
+  mutating func closed(
+    _ disconnection: Disconnection, _ url: HubURL, isLast: Bool = true, now: Int64
+  ) -> CommandError? {
     lastCause = disconnection.cause
     losses += 1
-    if missingSince == nil { missingSince = now }
+    if isLast, missingSince == nil { missingSince = now }
     switch disconnection.next {
     case .ended(.closedByUs): return nil
     case .ended(let end): return .failed("\(url): \(disconnection.cause)\(Self.advice(end))")
     case .retry(let seconds):
       if let failure = check(now: now, url) { return failure }
+      // Printed at most once a second, not for each client.
+      guard now - lastSaid >= 1_000_000_000 else { return nil }
+      lastSaid = now
       Self.say("\(url): \(disconnection.cause); trying again in \(fixed(seconds, 1)) s")
       return nil
     }
@@ -159,7 +165,23 @@ struct ConnectionReport {
     }
   }
 
-  static func say(_ text: String) { StandardStream.error.write("locationhub: \(text)\n") }
+  static func say(_ text: String) { StandardStream.error.write("locationhub: \(text.withoutControls)\n") }
+}
+
+extension String {
+  /// This text without C0 and C1 control characters: in a peer's text they could be commands to the terminal.
+  var withoutControls: String {
+    String(String.UnicodeScalarView(unicodeScalars.map { $0.properties.generalCategory == .control ? "\u{FFFD}" : $0 }))
+  }
+}
+
+extension ClientLoop {
+  /// Ends `run` at SIGINT and SIGTERM, which are blocked.
+  func stopAtSignals() throws(CommandError) {
+    try system { () throws(SystemError) in
+      try loop.watchSignals([SIGINT, SIGTERM]) { [unowned self] _ in stop() }
+    }
+  }
 }
 
 /// The trust in the certificates of a file.

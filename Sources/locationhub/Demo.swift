@@ -33,7 +33,7 @@ let demo = Verb(
     Option("loops", "N", "the hub's event loops, 1-64 (1)"),
     Option("data", "DIR", "the hub's journal (a directory of its own in /tmp, gone at the end)"),
     Option("url", "URL", "the WebSocket of a hub that runs already (without: a hub of its own)"),
-  ] + ClientOptions.options.filter { !["url", "token-file"].contains($0.name) }
+  ] + ClientOptions.options.filter { !["url", "token", "token-file"].contains($0.name) }
     + FleetOptions.options(drivers: demoDrivers),
   run: runDemo)
 
@@ -136,7 +136,7 @@ private final class Demo: ClientLoopDelegate {
     self.plan = plan
     self.options = options
     self.server = server
-    clients = try system { () throws(SystemError) in try ClientLoop() }
+    clients = try options.makeLoop()
     board = DemoBoard(drivers: plan.options.drivers, waker: clients.loop.waker)
     started = clients.now.uptime
     report = ConnectionReport(timeoutSeconds: options.connectTimeout, now: started)
@@ -146,9 +146,7 @@ private final class Demo: ClientLoopDelegate {
 
   func run() throws(CommandError) -> ExitCode {
     clients.delegate = self
-    try system { () throws(SystemError) in
-      try clients.loop.watchSignals([SIGINT, SIGTERM]) { [unowned clients = self.clients] _ in clients.stop() }
-    }
+    try clients.stopAtSignals()
     if let server { StandardStream.output.write("http://\(server.address)/ shows it on a map\n") }
     StandardStream.output.write(
       "\(server == nil ? "using the hub" : "hub") at \(options.url); look into it with\n"
@@ -156,7 +154,7 @@ private final class Demo: ClientLoopDelegate {
     for index in plan.riders.indices {
       clients.add(try options.configuration(.rider, plan.riders[index]), after: Double(index) / 1000)
     }
-    let drivers = try system { () throws(SystemError) in try startDrivers(plan, board) }
+    let drivers = try startDrivers(plan, options, board)
     clients.scheduleTick(at: started + 1_000_000_000)
     clients.run()
     board.stopDrivers()
@@ -233,18 +231,24 @@ private final class Demo: ClientLoopDelegate {
 }
 
 /// Starts the drivers' loop on a thread of its own. A separate function, so that it captures nothing of this thread.
-private func startDrivers(_ plan: FleetPlan, _ board: DemoBoard) throws(SystemError) -> ThreadHandle {
-  let loop = try ClientLoop()
+private func startDrivers(
+  _ plan: FleetPlan, _ options: ClientOptions, _ board: DemoBoard
+) throws(CommandError) -> ThreadHandle {
+  let loop = try options.makeLoop()
   board.driversWaker = loop.loop.waker
-  return try startThread(name: "drivers") {
-    let fleet = Fleet(loop, plan)
-    let side = DriverSide(loop, fleet, board)
-    withExtendedLifetime(side) {
-      fleet.start()
-      loop.run()
-      fleet.end()
-      finish(loop)
+  do throws(SystemError) {
+    return try startThread(name: "drivers") {
+      let fleet = Fleet(loop, plan)
+      let side = DriverSide(loop, fleet, board)
+      withExtendedLifetime(side) {
+        fleet.start()
+        loop.run()
+        fleet.end()
+        finish(loop)
+      }
     }
+  } catch {
+    throw .failed("\(error)")
   }
 }
 

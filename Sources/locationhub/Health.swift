@@ -36,7 +36,7 @@ private func runHealth(_ arguments: Arguments) throws(CommandError) -> ExitCode 
   }
   guard status == 200 else {
     let text = String(decoding: body.prefix(200), as: UTF8.self).split { $0.isNewline }.joined(separator: " ")
-    throw .failed("\(httpText(url)): \(status) \(text)")
+    throw .failed("\(httpText(url)): \(status) \(text.withoutControls)")
   }
   StandardStream.output.write(asksReadiness ? "ready\n" : "healthy\n")
   return .ok

@@ -46,9 +46,7 @@ private func runReplay(_ arguments: Arguments) throws(CommandError) -> ExitCode 
   try system { () throws(SystemError) in try blockSignals([SIGINT, SIGTERM]) }
   let clients = try options.makeLoop()
   let replayer = Replayer(clients, options, speed: speed)
-  try system { () throws(SystemError) in
-    try clients.loop.watchSignals([SIGINT, SIGTERM]) { [unowned clients] _ in clients.stop() }
-  }
+  try clients.stopAtSignals()
   return try replayer.run(routes)
 }
 
@@ -107,14 +105,15 @@ private final class Replayer: ClientLoopDelegate {
 
   /// The limit of a client's queue before the next fix is read from the trace.
   private static let backlog = 64
-  /// After so many pongs without confirmations the rest will not be stored.
-  private static let idlePongs = 5
+  /// After so many pongs without confirmations, 10 s, the rest will not be stored.
+  private static let idlePongs = 50
   private static let pingInterval: Int64 = 200_000_000
 
   private let clients: ClientLoop
   private let options: ClientOptions
   private let speed: Double
   private var runs: [Run] = []
+  private var openRuns = 0
   private var report: ConnectionReport
   private var failure: CommandError?
   private var isSlowed = false
@@ -232,6 +231,7 @@ private final class Replayer: ClientLoopDelegate {
   // MARK: What happens
 
   func opened(_ client: ClientID, _ connected: Connected) {
+    openRuns += 1
     report.opened(options.url)
     if !runs[client.index].isDone { clients.schedule(client, at: clients.now.uptime) }
   }
@@ -242,7 +242,7 @@ private final class Replayer: ClientLoopDelegate {
     case .reply(.error(let error)) where [.storageFull, .rateLimited].contains(error.code): break
     case .reply(.error(let error)):
       runs[client.index].refused += 1
-      runs[client.index].lastRefusal = "\(error.code.name): \(error.message)"
+      runs[client.index].lastRefusal = "\(error.code.name): \(error.message)".withoutControls
     case .reply(.ack(let ack)):
       if let rejected = ack.batch?.rejected { runs[client.index].refused += rejected.count }
     case .reply(.pong): noteStored(client)
@@ -260,7 +260,9 @@ private final class Replayer: ClientLoopDelegate {
   }
 
   func closed(_ client: ClientID, _ disconnection: Disconnection) {
-    if let failure = report.closed(disconnection, options.url, now: clients.now.uptime) { fail(failure) }
+    if disconnection.wasOpen { openRuns -= 1 }
+    let now = clients.now.uptime
+    if let failure = report.closed(disconnection, options.url, isLast: openRuns == 0, now: now) { fail(failure) }
   }
 
   func tick() {

@@ -31,9 +31,7 @@ private func runSimulate(_ arguments: Arguments) throws(CommandError) -> ExitCod
   let clients = try options.makeLoop()
   let plan = try FleetPlan(fleetOptions, options, hasTrips: arguments.has("trips"))
   let simulation = Simulator(clients, options, Fleet(clients, plan))
-  try system { () throws(SystemError) in
-    try clients.loop.watchSignals([SIGINT, SIGTERM]) { [unowned clients] _ in clients.stop() }
-  }
+  try clients.stopAtSignals()
   return try simulation.run()
 }
 
@@ -57,7 +55,6 @@ private final class Simulator: FleetObserver {
   private var display = StatusDisplay()
   private let started: Int64
   private var lastFixes: UInt64 = 0
-  private var lastSaid = Int64.min / 2
 
   init(_ clients: ClientLoop, _ options: ClientOptions, _ fleet: Fleet) {
     self.clients = clients
@@ -86,16 +83,9 @@ private final class Simulator: FleetObserver {
   /// The hub counts as unreachable only when no driver is connected; single drivers disconnect and return.
   func closed(_ driver: Int, _ disconnection: Disconnection) {
     guard fleet.openCount == 0, disconnection.cause != .closedByUs else { return }
-    let now = clients.now.uptime
-    if case .retry = disconnection.next {
-      // Printed at most once a second, not for each driver.
-      guard now - lastSaid >= 1_000_000_000 else { return }
-      lastSaid = now
-      display.end()
-    } else if fleet.endedCount < fleet.options.drivers {
-      return
-    }
-    guard let failed = report.closed(disconnection, options.url, now: now) else { return }
+    if case .ended = disconnection.next, fleet.endedCount < fleet.options.drivers { return }
+    display.end()
+    guard let failed = report.closed(disconnection, options.url, now: clients.now.uptime) else { return }
     failure = failure ?? failed
     clients.stop()
   }

@@ -42,9 +42,7 @@ private func runWatch(_ arguments: Arguments) throws(CommandError) -> ExitCode {
   try system { () throws(SystemError) in try blockSignals([SIGINT, SIGTERM, SIGPIPE]) }
   let clients = try options.makeLoop()
   let watcher = Watcher(clients, options: options, format: format, count: count)
-  try system { () throws(SystemError) in
-    try clients.loop.watchSignals([SIGINT, SIGTERM]) { [unowned watcher] _ in watcher.end() }
-  }
+  try clients.stopAtSignals()
   return try watcher.run(configuration, channels, seconds: duration)
 }
 
@@ -116,6 +114,7 @@ private final class Watcher: ClientLoopDelegate {
     if format == .csv { write(TraceFile.rowHeader) }
     tick()
     clients.run()
+    hasEnded = true
     finish(clients)
     if let failure = failure ?? report.neverConnected(options.url) { throw failure }
     return .ok
@@ -224,7 +223,7 @@ private final class Watcher: ClientLoopDelegate {
 
   private func write(_ text: String) {
     line.removeAll()
-    line.append(utf8: text)
+    line.append(utf8: text.withoutControls)
     line.append(UInt8(ascii: "\n"))
     // A reader that closes the pipe, such as `head`, ends the program without an error.
     if unsafe !line.withBytes({ unsafe StandardStream.output.write($0) }) { end() }

@@ -31,18 +31,41 @@ extension EndToEnd.ClientVerbs {
     return [0x81, 126, UInt8(text.count >> 8), UInt8(text.count & 0xFF)] + text
   }
 
+  /// Grants the upgrade, and greets.
+  private func greet(_ connection: RawConnection, as role: String) throws {
+    try grant(connection)
+    try connection.send(
+      frame(
+        "connected",
+        #"{"sessionId":"s1","role":"\#(role)","id":"x1","heartbeatInterval":30,"serverTime":1763680000000,"#
+          + #""limits":{"maxMessageBytes":262144,"maxBatch":500,"rate":10}}"#))
+  }
+
+  @Test("watch shows a hub's words, and gives the terminal none of its commands")
+  func terminalCommands() throws {
+    let listener = try Listener()
+    let watch = try HubProcess(
+      ["watch", "trip:T1", "--count", "1", "--url", "ws://127.0.0.1:\(listener.port)/v1/ws"])
+    let connection = try listener.accept()
+    try greet(connection, as: "rider")
+    try connection.send(frame("error", #"{"code":"internal","message":"no\u001b[2J"}"#))
+    try connection.send(
+      frame(
+        "notification",
+        #"{"channel":"trip:T1","kind":"message","title":"Hi\u001b]0;x\u0007","body":"all\u009b2J\nwell","sequence":1}"#)
+    )
+    let outcome = try watch.outcome()
+    #expect(outcome.status == 0 && outcome.errors.contains("no\u{FFFD}[2J"), "\(outcome.errors)")
+    #expect(outcome.output.contains("Hi\u{FFFD}]0;x\u{FFFD}: all\u{FFFD}2J\u{FFFD}well\n"), "\(outcome.output)")
+  }
+
   @Test("watch prints an arrival time and an offer whose numbers fit no integer")
   func hugeNumbers() throws {
     let listener = try Listener()
     let watch = try HubProcess(
       ["watch", "trip:T1", "driver:D1", "--count", "3", "--url", "ws://127.0.0.1:\(listener.port)/v1/ws"])
     let connection = try listener.accept()
-    try grant(connection)
-    try connection.send(
-      frame(
-        "connected",
-        #"{"sessionId":"s1","role":"ops","id":"watch","heartbeatInterval":30,"serverTime":1763680000000,"#
-          + #""limits":{"maxMessageBytes":262144,"maxBatch":500,"rate":10}}"#))
+    try greet(connection, as: "ops")
     for eta in ["1e300", "125.9"] {
       try connection.send(
         frame(
@@ -90,6 +113,43 @@ extension EndToEnd.ClientVerbs {
     let next = try HubProcess.serve(["--session-rate", "0"])
     let held = try replay(try trace(50, leap: 48), to: next)
     #expect(held.status == 0 && held.output.contains(", the last one held back by the hub"), "\(held.output)")
+  }
+
+  @Test("replay goes on while one of its drivers is connected, whatever becomes of the others")
+  func othersAreConnected() throws {
+    let listener = try Listener()
+    let trace = try trace(50)
+    let replay = try HubProcess(
+      ["replay", trace.path, trace.path, "--connect-timeout", "2", "--url", "ws://127.0.0.1:\(listener.port)/v1/ws"])
+    let first = try listener.accept()
+    try greet(first, as: "driver")
+    _ = try first.receive()  // a fix: it is connected
+    for _ in 0..<3 {
+      let second = try listener.accept()
+      _ = try second.receive()
+      // The next attempts are one and two seconds later.
+      try second.send("HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n")
+    }
+    replay.send(signal: SIGTERM)
+    first.close()
+    let errors = try replay.outcome().errors
+    #expect(errors.contains("trying again") && !errors.contains("no connection"), "\(errors)")
+  }
+
+  // MARK: demo
+
+  @Test("demo reports once a second that its riders cannot connect, not for each")
+  func demoWithoutHub() throws {
+    let nobody = try Listener().port  // free again when this line is over
+    let url = "ws://127.0.0.1:\(nobody)/v1/ws"
+    let outcome = try HubProcess.run(["demo", "--url", url, "--drivers", "50", "--connect-timeout", "0.5"])
+    #expect(outcome.status == 1 && outcome.errors.contains("Is the hub running?"), "\(outcome.errors)")
+    #expect(outcome.errors.split(separator: "\n").count { $0.contains("trying again") } < 10, "\(outcome.errors)")
+  }
+
+  @Test("demo takes no token, since it has many drivers")
+  func demoToken() throws {
+    #expect(try HubProcess.run(["demo", "--token", "x", "--duration", "0"]).status == 2)
   }
 
   // MARK: token

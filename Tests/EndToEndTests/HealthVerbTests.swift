@@ -57,6 +57,7 @@ extension EndToEnd.HealthVerb {
     for (answer, reason) in [
       ("", "hangs up without an answer"), ("SSH-2.0-OpenSSH_9.2\r\n\r\n", "no HTTP server"),
       ("HTTP/1.1 404 Not Found\r\n\r\nno such page\n", "404 no such page"),
+      ("HTTP/1.1 404 Not Found\r\n\r\n\u{1B}[2Jno\u{9B}2J page\n", "404 \u{FFFD}[2Jno\u{FFFD}2J page"),
       ("HTTP/1.1 200 OK\r\n\r\n" + String(repeating: "x", count: 20_000), "more than a hub does"),
     ] {
       let process = try HubProcess(["health", "--url", url])

@@ -268,6 +268,10 @@ extension EndToEnd.TLS {
     #expect(watched.status == 0 && watched.output.contains("sim-"), "\(watched.errors)")
     drivers.send(signal: SIGTERM)
     #expect(try drivers.outcome().status == 0)
+    let demo = try HubProcess(["demo", "--url", url, "--ca", files.ca, "--drivers", "2"])
+    try demo.waitForOutput("2/2 drivers, 2/2 riders")
+    demo.send(signal: SIGTERM)
+    #expect(try demo.outcome().status == 0)
 
     let stranger = try HubProcess.run(["watch", "fleet", "--url", url, "--connect-timeout", "0.2"])
     #expect(stranger.status == 1 && stranger.errors.contains("certificate refused"), "\(stranger.errors)")

@@ -135,6 +135,9 @@ final class HubProcess {
     return outputText
   }
 
+  /// Waits until the process has written this to standard output.
+  func waitForOutput(_ text: String) throws { try read(output, into: \.outputText, waitingFor: text) }
+
   /// Waits until the process has written this to standard error.
   func waitForError(_ text: String) throws { try read(errors, into: \.errorText, waitingFor: text) }
 
