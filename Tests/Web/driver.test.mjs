@@ -223,6 +223,20 @@ test('while the hub asks for patience with a move all wait, so that the order is
   assert.deepEqual(socket.sent.map(({ type }) => type), ['trip_status', 'trip_status', 'location_update']);
 });
 
+test('a booking of a rider that the hub cannot take now holds nothing but its own trip', async () => {
+  const world = byHand(), { hub } = world, socket = await world.live({ role: 'rider', id: 'R1' });
+  const sent = () => socket.of('trip_status').map(({ payload }) => `${payload.tripId} ${payload.status}`);
+  for (const status of ['requested', 'cancelled']) hub.move('T1', status).catch(() => {});
+  await socket.say('error', { code: 'rate_limited', message: 'no', retryAfter: 60,
+    replyTo: socket.last('trip_status').messageId });
+  hub.change('T1', { notes: 'x' }).catch(() => {});
+  hub.move('T2', 'cancelled').catch(() => {});
+  assert.deepEqual(sent(), ['T1 requested', 'T2 cancelled']);
+  await world.clock.pass(60_000);
+  assert.deepEqual(sent().slice(2), ['T1 requested']);
+  assert.equal(socket.of('trip_change').length, 0);
+});
+
 test('a status that the hub cannot take now stays before a newer one, over breaks, too; all else goes', async () => {
   const { hub, socket, fix, clock, again } = await driving(), types = () => socket.sent.map(({ type }) => type);
   const said = socket => socket.of('driver_status').map(({ payload }) => payload.status);

@@ -164,8 +164,8 @@ const longestTurn = 90, slowestTurn = 3, fastestTurn = 60;
 const standstill = 0.3, turningSpeed = 1, fastest = 1000, farthestEasing = 500;
 const steepestEasing = 1.5;   // smoothstep's slope in its middle
 
-// A marker's newest position, when it came, its age then (s), how it turns (degrees/s); how far ahead and aside of it
-// the marker was, in which frame, how long that is let go, whether it waits.
+// A marker's newest position, its age (s) and turn (degrees/s); how far ahead and aside of it the marker was (m), which
+// eases out in `seconds`.
 const noMarker = () => ({
   latitude: NaN, longitude: NaN, age: Infinity, rate: 0, ahead: 0, aside: 0, frame: 0, seconds: easing, waits: false,
 });
@@ -805,18 +805,18 @@ export class Hub {
   }
 
   #flushQueue(c) {
-    const now = this.#alarms.now(), kinds = new Set();
+    const now = this.#alarms.now(), kinds = new Set(), ordered = c.greeting.role === 'driver';
     let unconfirmed = 0, next = Infinity;
     for (const [number, entry] of this.#queue) {
       const { type, payload } = entry;
-      const isFix = type === 'location_update', kind = type + payload.tripId;
+      const isFix = type === 'location_update', kind = type.slice(0, 4) + payload.tripId;
       if (kinds.has(kind)) continue;
-      if (/^(dri|trip_c)/.test(type)) kinds.add(kind);   // one by one: none overtakes
+      if ((ordered ? /^(dri|trip_c)/ : /^trip/).test(type)) kinds.add(kind);   // one by one
       if (entry.due > now) {
         next = Math.min(next, entry.due);
-        if (/^(loc|trip_s)/.test(type)) break;   // in order
+        if (ordered && /^(loc|trip_s)/.test(type)) break;   // in order
       } else if (!entry.isSent) {
-        // In binary its number will do: only errors answer fixes.
+        // In binary a number will do: only errors answer fixes.
         const wait = this.#post(c, this.#message(type, payload, isFix && c.isBinary() ? `${number}` : entry.id));
         if (wait) return wait;
         entry.isSent = true;
@@ -1006,7 +1006,7 @@ export class Hub {
     const target = this.#channels.get(viewId ?? channel);
     this.#charge(c, bytes);
     const isAsked = target?.asked === replyTo, standing = this.#alarms.now();
-    // A feed that was opened again begins with its own answer; a view takes all.
+    // A reopened feed begins with its own answer; a view takes all.
     if (!target || !isAsked && !viewId && !target.isLive) return;
     c.missed = channel;
     target.through = sequence;
