@@ -276,8 +276,10 @@ public struct Limits: Sendable {
   /// Bytes of a long answer in one piece that is compressed when sent.
   var compressedPieceBytes: Int { min(gzipPieceBytes, answerPieceBytes) }
 
-  /// Descriptors that are not connections: files, listeners, epoll instances, rings.
-  private static let reservedDescriptors = 64
+  /// Descriptors that are not connections: files, listeners, epoll instances, rings, and some 400 where there are as
+  /// many webhooks as there may be, each with 16 requests at once. A quarter of what the process may open, within these
+  /// bounds.
+  private static let reservedDescriptors = 64...512
 
   /// The kernel's table of open files is grown to this at the start; 1 MiB of its memory.
   static let descriptorsAtStart = 128 * 1024
@@ -285,7 +287,8 @@ public struct Limits: Sendable {
   /// The limits of one of `loops` loops in a process that may open `openFiles` files.
   func eventLoop(loops: Int, openFiles: Int) -> EventLoopLimits {
     var limits = loop
-    limits.maximumConnections = connectionsPerLoop ?? max(16, (openFiles - Limits.reservedDescriptors) / loops)
+    let reserved = min(max(openFiles / 4, Self.reservedDescriptors.lowerBound), Self.reservedDescriptors.upperBound)
+    limits.maximumConnections = connectionsPerLoop ?? max(16, (openFiles - reserved) / loops)
     limits.turnPaceMicroseconds *= min(loops, 2)
     limits.outboxBytesPerConnection = outboxBytesPerSession
     limits.outboxBytesTotal = max(outboxBytesPerSession, outboxBytes / loops)

@@ -5,8 +5,8 @@ public import HubSystem
 public enum JournalError: Error, Equatable, CustomStringConvertible {
   /// A system error concerning `file`.
   case system(SystemError, file: String)
-  /// The disk is full, or a quota or the limit of file sizes is reached, as the system error says. The partial group
-  /// was removed.
+  /// The disk is full, a quota or the limit of file sizes is reached, or descriptors or memory ran out, as the system
+  /// error says. The partial group was removed.
   case full(SystemError, file: String)
   /// The path does not lead to this directory any more, or the newest segment was deleted: the next start would not
   /// find what is written there.

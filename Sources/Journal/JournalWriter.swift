@@ -135,10 +135,10 @@ public struct JournalWriter: ~Copyable {
     }
   }
 
-  /// A full disk, quota or file (`ulimit -f`) is temporary if the partial write could be removed; everything else is
-  /// permanent.
+  /// A full disk, quota or file (`ulimit -f`) is temporary if the partial write could be removed, and so is a lack of
+  /// descriptors or memory; everything else is permanent.
   private mutating func failure(_ error: SystemError, takesBack: Bool) -> JournalError {
-    if takesBack, [ENOSPC, EDQUOT, EFBIG].contains(error.errno) {
+    if takesBack, [ENOSPC, EDQUOT, EFBIG, EMFILE, ENFILE, ENOMEM].contains(error.errno) {
       return .full(error, file: "\(files.path)/\(segmentName)")
     }
     hasStopped = true

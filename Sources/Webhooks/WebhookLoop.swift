@@ -29,7 +29,7 @@ public final class WebhookLoop: EventLoopDelegate {
   var lastLookup: UInt64 = 0
   private(set) var durable: UInt64?
   private var wanted: Deliveries?
-  /// The applied settings, and the names of webhooks that could not be opened.
+  /// The applied settings, and the names of webhooks that could not be opened, or stopped since.
   private(set) var settings = Deliveries()
   var unopened: Set<String> = []
   private var isFolderRead = true
@@ -167,6 +167,7 @@ public final class WebhookLoop: EventLoopDelegate {
     } else if retryAt <= now.uptime {
       openAgain(newest)
     }
+    if !streams.unopened.isEmpty { retryLater() }
     // The thread is woken by new records only while it is active: so it looks at the journal once more now.
     guard isIdle == control.isActive else { return }
     control.setActive(!isIdle)
@@ -218,11 +219,10 @@ public final class WebhookLoop: EventLoopDelegate {
   private func stop(_ webhook: Webhook, _ error: JournalError) {
     log(
       .error, "webhook_stopped",
-      [
-        "webhook": webhook.endpoint.name, "error": "\(error)",
-        "hint": "once the journal can be read, enable the webhook over HTTP, or send SIGHUP",
-      ])
+      ["webhook": webhook.endpoint.name, "error": "\(error)", "hint": StreamSet.retryHint])
     halt(webhook)
+    unopened.insert(webhook.endpoint.name)
+    retryLater()
   }
 
   /// Stores a webhook's progress and delivers nothing more through it. It stays in the list, so that its figures say
@@ -275,7 +275,6 @@ public final class WebhookLoop: EventLoopDelegate {
 
   private func openStreams(_ newest: UInt64) {
     if let folder { streams.open(settings.streams, folder, newest) }
-    if !streams.unopened.isEmpty { retryLater() }
   }
 
   private func retryLater() { retryAt = min(retryAt, now.uptime + Self.retryTime) }

@@ -39,6 +39,8 @@ public final class SimulatedDisk: JournalFiles, @unchecked Sendable {
   /// What a write without room says.
   public var fullError = ENOSPC
   fileprivate var isLimited: Bool { room != .max }
+  /// What opening a file says; nil where it succeeds.
+  public var openError: Int32?
   /// The directory was moved away: its path leads to nothing, or to another one.
   public var isMovedAway = false
   /// What has a name and is no file, by name: "a directory".
@@ -75,6 +77,7 @@ public final class SimulatedDisk: JournalFiles, @unchecked Sendable {
 
   public func open(_ name: String) throws(SystemError) -> any JournalFile {
     try change()
+    if let openError { throw SystemError(call: "openat", errno: openError) }
     let content = files[name] ?? Content()
     files[name] = content
     return SimulatedFile(content, on: self)

@@ -292,6 +292,26 @@ extension JournalWriter {
     }
   }
 
+  @Test(
+    "Where no file can be opened for a new segment, the same group is stored once one can",
+    arguments: [EMFILE, ENFILE, ENOMEM])
+  func noDescriptors(error: Int32) throws {
+    var bench = Bench()
+    bench.limits.segmentBytes = 150
+    let payload = [UInt8](repeating: 5, count: 100)
+    try bench.open { writer in
+      _ = try writer.append(payload)
+      bench.disk.openError = error
+      let full = JournalError.full(
+        SystemError(call: "openat", errno: error), file: "\(bench.disk.path)/\(FileHeader.name(.segment, 2))")
+      for _ in 0..<2 { #expect(throws: full) { _ = try writer.append(payload) } }
+      bench.disk.openError = nil
+      let number = try writer.append(payload)
+      #expect(number == 2)
+    }
+    #expect(try bench.open().groups == [1: payload, 2: payload])
+  }
+
   @Test("After an fdatasync that failed nothing is written any more")
   func failedSync() throws {
     let bench = Bench()

@@ -39,6 +39,25 @@ import Testing
     #expect(scene.control.streamFigures?.map(\.isEnabled) == [true])
   }
 
+  @Test("Where the journal can't be read a webhook or stream is off, and is tried again each minute")
+  func unreadableJournal() throws {
+    let stream = StreamEndpoint(name: "bus", url: StreamURL("nats://127.0.0.1:4222")!, filter: filter)
+    let deliveries = Deliveries(webhooks: [try webhook("orders")], streams: [stream])
+    let scene = try LoopScene(deliveries)
+    defer { scene.remove() }
+    try scene.publish()
+    #expect(scene.takeEvents() == ["1"])
+    try scene.hideSegments()
+    try scene.publish()
+    try scene.start(deliveries)
+    #expect(scene.webhook?.isEnabled == false && scene.stream?.isEnabled == false)
+    scene.advance(60)
+    #expect(scene.webhook?.isEnabled == false && scene.stream?.isEnabled == false && scene.takeEvents() == [])
+    try scene.showSegments()
+    scene.advance(60)
+    #expect(scene.webhook?.isEnabled == true && scene.stream?.isEnabled == true && scene.takeEvents() == ["2"])
+  }
+
   @Test("A request that can't be read is left alone, and its webhook is served")
   func unreadableRequest() throws {
     let deliveries = Deliveries(webhooks: [try webhook("orders")])

@@ -16,7 +16,7 @@ final class StreamSet {
   private let positions: PositionFeed?
   let chance: () -> Double
   private(set) var streams: [OutStream] = []
-  /// Streams of the settings that could not be opened.
+  /// Streams of the settings that could not be opened, or stopped since.
   private(set) var unopened: Set<String> = []
   private var lookups: UInt64 = 0
   private var durable: UInt64?
@@ -204,12 +204,12 @@ final class StreamSet {
       ["stream": stream.endpoint.name, "groups": "\(groups)", "hint": "retention deleted them before they were sent"])
   }
 
-  /// The journal can't be read: nothing is sent before the settings are read again, and nothing lost.
+  /// The journal can't be read: nothing is sent before the stream is opened again, and nothing lost.
   private func stop(_ stream: OutStream, _ error: JournalError) {
     log(
-      .error, "stream_stopped",
-      ["stream": stream.endpoint.name, "error": "\(error)", "hint": "send SIGHUP once the journal can be read"])
+      .error, "stream_stopped", ["stream": stream.endpoint.name, "error": "\(error)", "hint": Self.retryHint])
     halt(stream)
+    unopened.insert(stream.endpoint.name)
   }
 
   /// Sends nothing more through a stream. It stays in the list, so that its figures say so, until another one replaces
