@@ -6,7 +6,7 @@ import HubSystem
 @safe
 struct GroupCursor: ~Copyable {
   let file: any ReadableJournalFile
-  private let maximum: Int
+  private let limits: JournalLimits
   private let crc = CRC32C()
   /// Written only in `fill`; callers keep no pointer into it beyond the next call.
   private var buffer: UnsafeMutableRawBufferPointer
@@ -25,7 +25,7 @@ struct GroupCursor: ~Copyable {
     self.file = file
     self.offset = offset
     number = first
-    maximum = limits.groupBytes
+    self.limits = limits
     unsafe buffer = .allocate(byteCount: JournalLimits.readAhead, alignment: 16)
   }
 
@@ -50,11 +50,30 @@ struct GroupCursor: ~Copyable {
     return unsafe (group.header, at, group.payload)
   }
 
+  /// Whether bytes follow, though `next` gave nil: a write in progress, or damage.
+  func hasMore() throws(SystemError) -> Bool { try file.size() > offset }
+
+  /// Moves to the next intact group, at any byte, unless its number is above `last`; false where there is none. Reads
+  /// the rest of the file into memory.
+  mutating func skipDamage(through last: UInt64) throws(SystemError) -> Bool {
+    guard let seed = try header()?.seed else { return false }
+    var bytes: [UInt8] = []
+    _ = try file.read(at: offset, count: max(0, try file.size() - offset), into: &bytes)
+    let found = unsafe bytes.withBytes { bytes -> (offset: Int, number: UInt64)? in
+      let scan = SegmentScan(limits: limits)
+      let offset = unsafe scan.findGroup(in: bytes, from: 0, after: number &- 1, seed)
+      return offset.map { unsafe ($0, GroupHeader(bytes, at: $0).number) }
+    }
+    guard let found, found.number <= last else { return false }
+    (offset, number) = (offset + found.offset, found.number)
+    return true
+  }
+
   private mutating func wholeGroup() throws(SystemError) -> (header: GroupHeader, payload: UnsafeRawBufferPointer)? {
     guard let seed = try header()?.seed, try fill(GroupHeader.size) else { return nil }
     let length = unsafe GroupHeader(window, at: 0).length
-    guard length <= maximum, try fill(GroupHeader.size + length) else { return nil }
-    guard let group = unsafe GroupHeader.payload(in: window, at: 0, maximum: maximum, crc, seed: seed),
+    guard length <= limits.groupBytes, try fill(GroupHeader.size + length) else { return nil }
+    guard let group = unsafe GroupHeader.payload(in: window, at: 0, maximum: limits.groupBytes, crc, seed: seed),
       unsafe group.header.number == number
     else { return nil }
     return unsafe group

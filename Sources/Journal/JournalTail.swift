@@ -22,6 +22,10 @@ public final class JournalTail {
   public private(set) var next: UInt64
   /// Unreadable groups, of deleted or damaged segments.
   public private(set) var missedGroups: UInt64 = 0
+  /// Those of `missedGroups` that are damaged: retention did not delete them.
+  public private(set) var damagedGroups: UInt64 = 0
+  /// Groups from `next` on are damaged.
+  private var isAtDamage = false
 
   /// Begins at group `next`.
   public convenience init(directory: String, limits: JournalLimits, next: UInt64) throws(JournalError) {
@@ -46,7 +50,8 @@ public final class JournalTail {
         unsafe try cursor?.next()
       }
       guard let group = unsafe found else {
-        guard try openFollowing() else { return false }
+        if try skipDamage(through: last) { continue }
+        guard try openFollowing(through: last) else { return false }
         continue
       }
       let number = unsafe group.header.number
@@ -72,7 +77,7 @@ public final class JournalTail {
   }
 
   private func begin(at number: UInt64, _ group: GroupPosition?) {
-    (next, known) = (number, group)
+    (next, known, isAtDamage) = (number, group, false)
     cursor = nil
   }
 
@@ -126,9 +131,18 @@ public final class JournalTail {
     return try open(segments[index].first)
   }
 
-  private func openFollowing() throws(JournalError) -> Bool {
-    guard let following = SegmentName.all(.segment, in: try files.allNames()).first(where: { $0.first > segment })
-    else { return false }
+  /// Moves over damaged groups up to `last` in the open segment; false where it has no intact one behind them.
+  private func skipDamage(through last: UInt64) throws(JournalError) -> Bool {
+    try inFile(FileHeader.name(.segment, segment)) { () throws(SystemError) -> Bool in
+      guard try cursor?.hasMore() == true else { return false }
+      isAtDamage = true
+      return try cursor?.skipDamage(through: last) == true
+    }
+  }
+
+  private func openFollowing(through last: UInt64) throws(JournalError) -> Bool {
+    let segments = SegmentName.all(.segment, in: try files.allNames())
+    guard let following = segments.first(where: { $0.first > segment }), following.first <= last else { return false }
     return try open(following.first)
   }
 
@@ -144,5 +158,9 @@ public final class JournalTail {
     return true
   }
 
-  private func note(missedBefore number: UInt64) { missedGroups += number - next }
+  private func note(missedBefore number: UInt64) {
+    missedGroups += number - next
+    if isAtDamage { damagedGroups += number - next }
+    isAtDamage = false
+  }
 }

@@ -56,9 +56,7 @@ struct SegmentScan: ~Copyable {
 
   /// The offset of the next intact group with a number above `after`, at any byte. Only numbers that can have been
   /// reached are tried, so this costs about a nanosecond a byte.
-  private func findGroup(
-    in bytes: UnsafeRawBufferPointer, from start: Int, after: UInt64, _ seed: UInt32
-  ) -> Int? {
+  func findGroup(in bytes: UnsafeRawBufferPointer, from start: Int, after: UInt64, _ seed: UInt32) -> Int? {
     guard bytes.count >= GroupHeader.size, start <= bytes.count - GroupHeader.size else { return nil }
     // As many groups as the bytes could hold.
     let most = UInt64(bytes.count / GroupHeader.size) + 1

@@ -79,8 +79,10 @@ final class EventReader {
   /// `scan` reads nothing more in this turn.
   var isSpent: Bool { bytesAhead <= 0 }
 
-  /// Groups that retention deleted before they were read, ahead of the cursor or behind it.
+  /// Groups that retention deleted before they were read, or that are damaged, ahead of the cursor or behind it.
   var missedGroups: UInt64 { missed.ranges.reduce(0) { $0 + ($1.upperBound - $1.lowerBound) } }
+  /// Increases with each damage that is met, also with one that was met before.
+  var damagedGroups: UInt64 { ahead.damagedGroups + behind.damagedGroups }
 
   /// The first event at or behind the cursor, in groups up to `last`.
   func scan(from cursor: JournalPosition, through last: UInt64) throws(JournalError) -> Scan {

@@ -10,7 +10,8 @@ public struct WebhookFigures: Sendable, Equatable {
   public var failed: UInt64 = 0
   /// Events that were given up.
   public var dead: UInt64 = 0
-  /// Events, or where these can't be counted groups of the journal, that retention deleted before they were delivered.
+  /// Events, or where these can't be counted groups of the journal, that retention deleted before they were
+  /// delivered, or that are damaged.
   public var lost: UInt64 = 0
   /// The total time of tries, from beginning to answer or failure, in nanoseconds.
   public var nanoseconds: UInt64 = 0
@@ -40,7 +41,7 @@ public struct StreamFigures: Sendable, Equatable {
   public var refused: UInt64 = 0
   /// Events that were given up.
   public var dead: UInt64 = 0
-  /// Groups of the journal that retention deleted before they were sent.
+  /// Groups of the journal that retention deleted before they were sent, or that are damaged.
   public var lost: UInt64 = 0
   /// Connections that ended or failed.
   public var failures: UInt64 = 0

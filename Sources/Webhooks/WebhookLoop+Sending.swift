@@ -14,7 +14,7 @@ extension WebhookLoop {
     guard let publication = try webhook.event(on: event.channel), WebhookBody.write(publication, into: &body) else {
       log(
         .error, "webhook_lost",
-        ["webhook": webhook.endpoint.name, "id": webhook.id(of: event), "hint": "retention deleted it"])
+        ["webhook": webhook.endpoint.name, "id": webhook.id(of: event), "hint": "retention deleted it, or damage"])
       return webhook.lost(event.channel)
     }
     begin(.event(on: event.channel), webhook.id(of: event), body.array(), webhook, now)

@@ -183,7 +183,8 @@ public final class WebhookLoop: EventLoopDelegate {
     // If the turn ends before the steps do, another one follows at once.
     webhook.nextStep = now.uptime
     webhook.reader.beginTurn()
-    defer { noteMissed(webhook) }
+    let damaged = webhook.reader.damagedGroups
+    defer { noteMissed(webhook, isDamage: webhook.reader.damagedGroups > damaged) }
     var mayLook = true
     for _ in 0..<Self.stepsPerTurn where !webhook.reader.isSpent {
       do throws(JournalError) {
@@ -204,15 +205,12 @@ public final class WebhookLoop: EventLoopDelegate {
     }
   }
 
-  private func noteMissed(_ webhook: Webhook) {
+  private func noteMissed(_ webhook: Webhook, isDamage: Bool) {
     let missed = webhook.takeMissed()
     guard missed > 0 else { return }
     log(
       .error, "webhook_lost",
-      [
-        "webhook": webhook.endpoint.name, "groups": "\(missed)",
-        "hint": "retention deleted them before they were delivered",
-      ])
+      ["webhook": webhook.endpoint.name, "groups": "\(missed)", "hint": StreamSet.lossHint(isDamage: isDamage)])
   }
 
   /// The journal can't be read: nothing is delivered before the webhook is opened again, and nothing lost.

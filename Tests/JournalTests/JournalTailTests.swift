@@ -31,6 +31,21 @@ import Testing
     #expect(try groups(tail, through: 40) == Array(all[(Int(group.number) - 1)...]) && tail.missedGroups == 0)
   }
 
+  @Test("What is behind a damaged group is read, up to the last one that is stored, and what is damaged is counted")
+  func damaged() throws {
+    let bench = try bench()
+    let all = try groups(JournalTail(files: bench.disk, limits: bench.limits, next: 1), through: 40)
+    #expect(all[8].segment == 1 && all[9].segment == 10)
+    for group in [all[3], all[4], all[8]] {
+      bench.disk.spoil(FileHeader.name(.segment, 1), group.offset + GroupHeader.size, 1)
+    }
+    let tail = JournalTail(files: bench.disk, limits: bench.limits, next: 1)
+    #expect(try groups(tail, through: 5) == Array(all[..<3]))
+    #expect(try groups(tail, through: 9) == Array(all[5..<8]))
+    #expect(try groups(tail, through: 40) == Array(all[9...]))
+    #expect(tail.missedGroups == 3 && tail.damagedGroups == 3)
+  }
+
   @Test("Where its segment was deleted the next one follows, and what is between counts as missed")
   func seekingDeleted() throws {
     let bench = try bench()
@@ -41,6 +56,6 @@ import Testing
     tail.seek(to: group)
     let rest = all.filter { $0.segment > group.segment }
     #expect(try groups(tail, through: 40) == rest)
-    #expect(tail.missedGroups == rest[0].number - group.number)
+    #expect(tail.missedGroups == rest[0].number - group.number && tail.damagedGroups == 0)
   }
 }

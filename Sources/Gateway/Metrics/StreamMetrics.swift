@@ -27,7 +27,9 @@ extension Metric {
       }
     },
     ofStream("stream_dead_total", { $0.dead }, "Events that were given up."),
-    ofStream("stream_lost_total", { $0.lost }, "Groups of the journal that retention deleted before they were sent."),
+    ofStream(
+      "stream_lost_total", { $0.lost }, "Groups of the journal deleted by retention, or damaged, before they were sent."
+    ),
     ofStream("stream_connection_failures_total", { $0.failures }, "Connections that ended or could not be made."),
     ofStream("stream_not_stored_total", { $0.notStored }, "Times that a stream's progress could not be stored."),
     ofStream("stream_under_way", { UInt64($0.underWay) }, "Events that have no answer yet."),

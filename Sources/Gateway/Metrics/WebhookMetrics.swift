@@ -13,7 +13,8 @@ extension Metric {
     },
     ofWebhook("webhook_seconds_total", { $0.nanoseconds }, "Time from the begin of a try to its answer, of all tries."),
     ofWebhook("webhook_dead_total", { $0.dead }, "Events that were given up after give-up-after."),
-    ofWebhook("webhook_lost_total", { $0.lost }, "Events or groups that retention deleted before their delivery."),
+    ofWebhook(
+      "webhook_lost_total", { $0.lost }, "Events or groups deleted by retention, or damaged, before their delivery."),
     ofWebhook("webhook_not_stored_total", { $0.notStored }, "Times that a webhook's progress could not be stored."),
     ofWebhook("webhook_under_way", { UInt64($0.underWay) }, "Requests that have no answer yet."),
     ofWebhook("webhook_channels_behind", { UInt64($0.lanes) }, "Channels with an event that is not delivered."),

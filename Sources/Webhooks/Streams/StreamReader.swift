@@ -22,8 +22,9 @@ final class StreamReader {
     tail.seek(to: start.group)
   }
 
-  /// Groups that retention deleted before they were read.
+  /// Groups that retention deleted before they were read, or that are damaged; and the latter.
   var missedGroups: UInt64 { tail.missedGroups }
+  var damagedGroups: UInt64 { tail.damagedGroups }
 
   /// The position up to which everything was given.
   var end: JournalPosition { found.first?.message.position ?? max(start, JournalPosition(group: tail.next, record: 0)) }

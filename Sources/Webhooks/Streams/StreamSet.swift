@@ -112,9 +112,11 @@ final class StreamSet {
         connectElsewhere(stream, now, "no connection in time")
       }
       do throws(JournalError) {
-        let lost = stream.figures.lost
+        let (lost, damaged) = (stream.figures.lost, stream.reader.damagedGroups)
         if let last, try stream.read(through: last, now) { wake(at: now.uptime) }
-        if stream.figures.lost > lost { logLost(stream, stream.figures.lost - lost) }
+        if stream.figures.lost > lost {
+          logLost(stream, stream.figures.lost - lost, isDamage: stream.reader.damagedGroups > damaged)
+        }
       } catch {
         stop(stream, error)
         continue
@@ -198,10 +200,17 @@ final class StreamSet {
     }
   }
 
-  private func logLost(_ stream: OutStream, _ groups: UInt64) {
+  private func logLost(_ stream: OutStream, _ groups: UInt64, isDamage: Bool) {
     log(
       .error, "stream_lost",
-      ["stream": stream.endpoint.name, "groups": "\(groups)", "hint": "retention deleted them before they were sent"])
+      ["stream": stream.endpoint.name, "groups": "\(groups)", "hint": Self.lossHint(isDamage: isDamage)])
+  }
+
+  /// Why groups of the journal were not read.
+  static func lossHint(isDamage: Bool) -> String {
+    isDamage
+      ? "the journal is damaged: locationhub journal verify lists where"
+      : "retention deleted them before they were delivered"
   }
 
   /// The journal can't be read: nothing is sent before the stream is opened again, and nothing lost.

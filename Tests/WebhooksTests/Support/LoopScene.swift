@@ -142,6 +142,20 @@ final class LoopScene {
     for path in try segments() { try FileManager.default.removeItem(atPath: path) }
   }
 
+  /// A bit of a stored group changes by itself.
+  func spoil(_ group: UInt64) throws {
+    var place: (segment: String, offset: Int)?
+    let tail = try JournalTail(directory: directory, limits: JournalLimits(), next: group)
+    let isFound = try tail.read(through: group) { position, _ in
+      place = (FileHeader.name(.segment, position.segment), position.offset)
+    }
+    let (segment, offset) = try #require(isFound ? place : nil)
+    let url = URL(fileURLWithPath: directory + "/" + segment)
+    var bytes = try Data(contentsOf: url)
+    bytes[offset + GroupHeader.size] ^= 1
+    try bytes.write(to: url)
+  }
+
   private func segments() throws -> [String] {
     try FileManager.default.contentsOfDirectory(atPath: directory).filter { $0.hasSuffix(".segment") }.map {
       directory + "/" + $0
