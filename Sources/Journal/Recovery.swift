@@ -88,8 +88,11 @@ public struct Recovery: ~Copyable {
       guard case .moveAside = policy else { throw .damaged(damage) }
       if report.loss == nil { _ = try moveAside(damage, in: nil, following: []) }
     }
-    // A torn header alone: the file is reused from its first byte.
-    if let tail = report.tail, tail.offset == 0 { last = nil }
+    if let tail = report.tail {
+      try cut(tail.file, to: tail.offset)
+      // A torn header alone: the file is reused from its first byte.
+      if tail.offset == 0 { last = nil }
+    }
     try removeUnfinished()
     try synchronize(last?.name)
     let writer = try JournalWriter(
@@ -201,7 +204,6 @@ public struct Recovery: ~Copyable {
     case .otherVersion(let version): throw .otherVersion(version, file: segment.name)
     case .torn(let offset):
       report.tail = RecoveryReport.Tail(file: segment.name, offset: offset, bytes: bytes.count - offset)
-      try cut(segment.name, to: offset)
       return nil
     }
   }
