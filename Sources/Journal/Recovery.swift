@@ -235,8 +235,13 @@ public struct Recovery: ~Copyable {
   ) throws(JournalError) -> Bool {
     report.loss = damage
     report.startsAnew = true
-    let prefix = "damaged-\(damage.group)-"
-    let name = segment ?? damage.file
+    let (name, names) = (segment ?? damage.file, try files.allNames())
+    // An earlier loss at this group, or one that was interrupted, keeps its files.
+    var (prefix, number) = ("damaged-\(damage.group)-", 1)
+    while names.contains(where: { $0.hasPrefix(prefix) }) {
+      number += 1
+      prefix = "damaged-\(damage.group)-\(number)-"
+    }
     do throws(SystemError) {
       try LossMark.put(files)
       for name in report.brokenSnapshots { try files.rename(name, to: prefix + name) }
@@ -246,11 +251,14 @@ public struct Recovery: ~Copyable {
       }
       let keeps = damage.offset > 0
       if keeps {
-        let copy = try files.open(prefix + name)
+        // One that an earlier try has left, as for want of room, is written anew.
+        let unfinished = "damaged-.new"
+        let copy = try files.open(unfinished)
         try copy.truncate(to: 0)
         let bytes = try files.read(name)
         try unsafe bytes.withBytes { (bytes) throws(SystemError) in try unsafe copy.append(bytes) }
         try copy.synchronize()
+        try files.rename(unfinished, to: prefix + name)
         try files.synchronize()
       }
       for name in (keeps ? [] : [name]) + following { try files.rename(name, to: prefix + name) }

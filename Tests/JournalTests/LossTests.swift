@@ -67,6 +67,24 @@ import Testing
     #expect(try !bench.open().report.startsAnew)
   }
 
+  @Test("What was moved aside before is not replaced by a second loss at the same group")
+  func twoLosses() throws {
+    let bench = Bench()
+    let name = FileHeader.name(.segment, 1)
+    var spoiled: [[UInt8]] = []
+    for round in UInt8(1)...3 {
+      try bench.open { writer in for step in UInt8(0)..<2 { _ = try writer.append([round, step]) } }
+      bench.disk.spoil(name, FileHeader.size + GroupHeader.size, 1)
+      spoiled.append(try bench.disk.read(name))
+      bench.disk.room = 20
+      #expect(throws: JournalError.self) { try bench.open(damage: .moveAside) }
+      bench.disk.room = .max
+      #expect(try bench.open(damage: .moveAside).report.loss?.group == 1)
+    }
+    let kept = try ["damaged-1-", "damaged-1-2-", "damaged-1-3-"].map { try bench.disk.read($0 + name) }
+    #expect(kept == spoiled && bench.disk.files.keys.count { $0.hasPrefix("damaged-") } == 3)
+  }
+
   @Test("What a killed hub wrote and did not synchronise is on stable storage before it is published")
   func killedBeforeSync() throws {
     for call in 0..<12 {
