@@ -6,6 +6,11 @@ extension SigningKey {
   /// A secret for HS256. `number` names the key in errors.
   package static func secret(_ bytes: [UInt8], keyID: String?, number: Int) throws(KeyError) -> SigningKey {
     guard !isKeyText(bytes) else { throw .secretIsAKey(number) }
+    return try random(bytes, keyID: keyID, number: number)
+  }
+
+  /// A secret of random bytes, which may look like anything. `number` names the key in errors.
+  package static func random(_ bytes: [UInt8], keyID: String?, number: Int) throws(KeyError) -> SigningKey {
     guard bytes.count >= minimumSecretBytes else { throw .tooShort(number) }
     guard let key = unsafe EVP_PKEY_new_raw_private_key(EVP_PKEY_HMAC, nil, bytes, bytes.count) else {
       throw .badKey(number)

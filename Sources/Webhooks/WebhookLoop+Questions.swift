@@ -174,6 +174,9 @@ extension WebhookLoop {
 
   private func store(_ definition: WebhookDefinition) throws(WebhookFault) {
     guard let folder else { throw .failed("the folder of the webhooks is not there") }
+    do throws(KeyError) { _ = try definition.endpoint(allowed) } catch {
+      throw .failed("its secrets can't sign: \(error)")
+    }
     do throws(SystemError) { try folder.store(definition) } catch {
       throw .failed("cannot store the webhook: \(error)")
     }

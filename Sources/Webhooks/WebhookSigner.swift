@@ -42,7 +42,7 @@ public struct WebhookSigner: Sendable {
     }
     var keys: [SigningKey] = []
     for (index, secret) in secrets.enumerated() {
-      keys.append(try SigningKey.secret(secret.bytes, keyID: nil, number: index + 1))
+      keys.append(try SigningKey.random(secret.bytes, keyID: nil, number: index + 1))
     }
     self.keys = keys + (key.map { [$0] } ?? [])
   }

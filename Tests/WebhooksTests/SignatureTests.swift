@@ -82,6 +82,14 @@ import Testing
     #expect(throws: KeyError.cannotSign) { try WebhookSigner(secrets: secrets, key: key) }
   }
 
+  @Test("A secret is random bytes, which may look like a page")
+  func secretLikePage() throws {
+    let bytes = Array("</".utf8) + [UInt8](repeating: 0, count: 30)
+    #expect(throws: KeyError.secretIsAKey(1)) { try KeySet(parsing: bytes) }
+    let signer = try WebhookSigner(secrets: [#require(WebhookSecret(bytes: bytes))])
+    #expect(try signer.signatures(id: "a", timestamp: Timestamp(milliseconds: 0), body: []).hasPrefix("v1,"))
+  }
+
   @Test("An id has no full stop, and each position has its own")
   func ids() {
     let positions = [(1, 11), (11, 1), (1, 1), (111, 0)].map { JournalPosition(group: $0.0, record: $0.1) }
