@@ -153,17 +153,16 @@ final class ProgressFolder {
   }
 
   /// Removes the definition of a webhook that was set over HTTP: on return, it will not reappear.
-  func forget(_ name: String) throws(SystemError) {
-    try files.remove(name + WebhookDefinition.suffix)
-    try files.synchronize()
-  }
+  func forget(_ name: String) throws(SystemError) { try remove([name + WebhookDefinition.suffix]) }
 
   /// Removes such a webhook's other files. What a crash leaves is unused until a new one of its name continues with it.
   func remove(_ name: String) throws(SystemError) {
-    for file in [name + ProgressFile.suffix, WebhookRequest.file(name)] + DeadLetterFile.files(name)
-    where try files.about(file) != nil {
-      try files.remove(file)
-    }
+    try remove([name + ProgressFile.suffix, WebhookRequest.file(name)] + DeadLetterFile.files(name))
+  }
+
+  /// Removes files; one that is gone already, as by an earlier try whose sync failed, is passed over.
+  private func remove(_ names: [String]) throws(SystemError) {
+    for file in names where try files.about(file) != nil { try files.remove(file) }
     try files.synchronize()
   }
 

@@ -1,5 +1,6 @@
 // Webhooks that are set, looked at and delivered again over HTTP, without HTTP: the thread answers questions.
 import HubBytes
+import HubJournal
 import HubMessages
 import HubSystem
 import HubTransport
@@ -90,6 +91,19 @@ import Testing
     try scene.publish()
     #expect(scene.takeEvents() == ["1"])
     #expect(try report(scene.ask(.show("orders"))).state == .on)
+  }
+
+  @Test("One whose definition is gone from the disk already is deleted as well")
+  func definitionGone() throws {
+    let scene = try LoopScene(allowed: ["http://127.0.0.1:9/"])
+    defer { scene.remove() }
+    _ = scene.ask(.put(try definition()))
+    try DiskFiles(beside: scene.directory + "/webhooks").remove("orders.webhook")
+    guard case .deleted = scene.ask(.delete("orders")) else {
+      Issue.record("not deleted")
+      return
+    }
+    #expect(scene.files(of: "orders") == [])
   }
 
   @Test("Only what the operator allows may be set, and one that is allowed no more delivers nothing")
