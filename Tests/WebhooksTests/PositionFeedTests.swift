@@ -18,6 +18,20 @@ import Testing
     #expect(found.count == 4 && feed.leftOut == 6)
   }
 
+  @Test("A stream whose settings have no positions any more has no figures of them")
+  func turnedOff() throws {
+    let filter = EventFilter(channels: [.all])!
+    var stream = StreamEndpoint(name: "bus", url: StreamURL("nats://127.0.0.1:4222")!, filter: filter)
+    stream.hasPositions = true
+    let scene = try LoopScene(Deliveries(streams: [stream]))
+    defer { scene.remove() }
+    #expect(scene.stream?.positionsSent == 0)
+    stream.hasPositions = false
+    scene.control.replace(Deliveries(streams: [stream]))
+    scene.turn()
+    #expect(scene.stream != nil && scene.stream?.positionsSent == nil)
+  }
+
   @Test("What its turn of the hub has for a loop that sleeps is sent by that loop, which is assisted")
   func assists() throws {
     let now = Moment(uptime: 1_000_000_000_000, timestamp: Timestamp(milliseconds: 1_764_000_000_000))

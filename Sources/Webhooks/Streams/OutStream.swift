@@ -58,7 +58,7 @@ final class OutStream {
     reader = StreamReader(endpoint.filter, tail, epoch: file.epoch, start: progress.cursor)
     self.figures = figures ?? StreamFigures(name: endpoint.name)
     positions = PositionTable(leftOut: figures?.positionsLeftOut ?? 0)
-    if endpoint.hasPositions { self.figures.positionsSent = figures?.positionsSent ?? 0 }
+    self.figures.positionsSent = endpoint.hasPositions ? figures?.positionsSent ?? 0 : nil
     peer = endpoint.url.isSecure ? TLSPeer(endpoint.tls, name: endpoint.url.url.host) : nil
   }
 
