@@ -15,6 +15,8 @@ public final class JournalTail {
   private let files: any JournalFiles
   private let limits: JournalLimits
   private var cursor: GroupCursor?
+  /// The cursor is on the way to group `next`.
+  private var isOpen = false
   private var segment: UInt64 = 0
   /// The position of the next group, where it was read before.
   private var known: GroupPosition?
@@ -45,7 +47,7 @@ public final class JournalTail {
     through last: UInt64, _ body: (GroupPosition, UnsafeRawBufferPointer) -> Void
   ) throws(JournalError) -> Bool {
     while next <= last {
-      if cursor == nil, try !open(holding: next) { return false }
+      if !isOpen, try !open(holding: next) { return false }
       let found = try unsafe inFile(FileHeader.name(.segment, segment)) { () throws(SystemError) in
         unsafe try cursor?.next()
       }
@@ -64,7 +66,7 @@ public final class JournalTail {
     return false
   }
 
-  /// Moves to the group with this number.
+  /// Moves to the group with this number. Forwards within a segment the groups before are not read again.
   public func seek(to number: UInt64) {
     guard number != next else { return }
     begin(at: number, nil)
@@ -77,8 +79,7 @@ public final class JournalTail {
   }
 
   private func begin(at number: UInt64, _ group: GroupPosition?) {
-    (next, known, isAtDamage) = (number, group, false)
-    cursor = nil
+    (next, known, isAtDamage, isOpen) = (number, group, false, false)
   }
 
   /// The first group of the newest segment that was begun at or before `time` (ms since 1970), or else of the oldest:
@@ -128,6 +129,8 @@ public final class JournalTail {
     if let group = known, try open(group.segment, at: group) { return true }
     let segments = SegmentName.all(.segment, in: try files.allNames())
     guard let index = segments.lastIndex(where: { $0.first <= number }) ?? segments.indices.first else { return false }
+    isOpen = segments[index].first == segment && (cursor?.number ?? .max) <= number
+    if isOpen { return true }
     return try open(segments[index].first)
   }
 
@@ -154,7 +157,7 @@ public final class JournalTail {
     }
     cursor = GroupCursor(
       file, first: group?.number ?? first, at: group?.offset ?? FileHeader.size, limits: limits)
-    (segment, known) = (first, nil)
+    (segment, known, isOpen) = (first, nil, true)
     return true
   }
 

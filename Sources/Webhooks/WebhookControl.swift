@@ -137,11 +137,17 @@ public final class WebhookControl: Sendable {
     return waker != nil
   }
 
+  /// The questions for this turn, up to the first replay, which reads parts of the journal: those behind it are taken
+  /// in the next turn.
   func takeQuestions() -> [Asked] {
-    state.withLock { state in
-      defer { state.questions = [] }
-      return state.questions
+    let (taken, waker) = state.withLock { state in
+      let replay = state.questions.firstIndex { if case .replay = $0.question { true } else { false } }
+      let taken = Array(state.questions.prefix(replay.map { $0 + 1 } ?? .max))
+      state.questions.removeFirst(taken.count)
+      return (taken, state.questions.isEmpty ? nil : state.waker)
     }
+    waker?.wake()
+    return taken
   }
 
   func takeDeliveries() -> Deliveries? { state.withLock { $0.deliveries.take() } }

@@ -2,6 +2,7 @@
 // change is stored. Webhooks of the operator's file can be inspected, replayed and tested likewise, but only the file
 // changes them.
 import HubBytes
+import HubCore
 import HubJournal
 import HubMessages
 import HubRuntime
@@ -204,17 +205,13 @@ extension WebhookLoop {
   private func replay(_ replay: WebhookReplay, of webhook: Webhook) throws(WebhookFault) {
     switch replay {
     case .from(let id):
-      try check(id, of: webhook)
-      guard id.position.group >= (try firstGroup(notAfter: .min)) else {
-        throw .unknown("the journal does not have \(id) any more")
-      }
+      _ = try events([id], of: webhook)
       try reopen(webhook, .replay(from: id))
     case .since(let time):
       let group = try firstGroup(notAfter: time.milliseconds)
       try reopen(webhook, .replayFrom(JournalPosition(group: group, record: 0)), since: time)
     case .events(let ids):
-      try reopen(
-        webhook, .replayEvents(try ids.sorted().map { (id) throws(WebhookFault) in try event(id, of: webhook) }))
+      try reopen(webhook, .replayEvents(try events(ids, of: webhook)))
     }
   }
 
@@ -232,23 +229,33 @@ extension WebhookLoop {
     }
   }
 
-  private func event(_ id: EventID, of webhook: Webhook) throws(WebhookFault) -> PendingEvent {
+  /// The events with these ids, in the journal's order. Costs a walk over each segment that has one.
+  private func events(_ ids: [EventID], of webhook: Webhook) throws(WebhookFault) -> [PendingEvent] {
     guard let folder else { throw .failed("the folder of the webhooks is not there") }
-    try check(id, of: webhook)
-    let position = id.position
-    let found: EventReader.Scan
+    for id in ids { try check(id, of: webhook) }
+    let wanted = Set(ids.map(\.position))
+    var found: [PendingEvent] = []
     do throws(JournalError) {
-      found = try EventReader(
-        webhook.endpoint.filter, ahead: try folder.tail(from: position.group),
-        behind: try folder.tail(from: position.group), cursor: position
-      ).scan(from: position, through: durable ?? 0)
+      let tail = try folder.tail(from: 0)
+      for number in Set(wanted.map(\.group)).sorted() {
+        tail.seek(to: number)
+        _ = try unsafe tail.read(through: min(number, durable ?? 0)) { group, payload in
+          unsafe StoredEvents.forEach(in: payload) { event, offset in
+            let position = JournalPosition(group: group.number, record: UInt32(offset))
+            if wanted.contains(position), webhook.endpoint.filter.matches(event) {
+              found.append(PendingEvent(position: position, channel: event.channel))
+            }
+            return true
+          }
+        }
+      }
     } catch {
       throw .failed("cannot read the journal: \(error)")
     }
-    guard case .event(let channel, let event) = found, event.position == position else {
+    if let id = ids.first(where: { id in !found.contains { $0.position == id.position } }) {
       throw .unknown("the journal has no event of this webhook with the id \(id)")
     }
-    return PendingEvent(position: position, channel: channel)
+    return found
   }
 
   // MARK: Testing

@@ -85,6 +85,7 @@ public final class SimulatedDisk: JournalFiles, @unchecked Sendable {
 
   public func openForReading(_ name: String) throws(SystemError) -> (any ReadableJournalFile)? {
     try live()
+    if let openError { throw SystemError(call: "openat", errno: openError) }
     return files[name].map { SimulatedReading($0) }
   }
 

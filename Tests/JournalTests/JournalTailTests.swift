@@ -1,4 +1,5 @@
 // A reader beside the writer, on a disk in memory.
+import Glibc
 import HubJournalSupport
 import Testing
 
@@ -29,6 +30,25 @@ import Testing
     bench.disk.files[FileHeader.name(.segment, group.segment)]!.bytes[FileHeader.size + GroupHeader.size] ^= 1
     tail.seek(to: group)
     #expect(try groups(tail, through: 40) == Array(all[(Int(group.number) - 1)...]) && tail.missedGroups == 0)
+  }
+
+  @Test("Forwards within a segment it continues where it is; back, and in another one, it opens a file")
+  func seekingForwards() throws {
+    let bench = try bench()
+    let tail = JournalTail(files: bench.disk, limits: bench.limits, next: 2)
+    let first = try groups(tail, through: 2)
+    bench.disk.openError = EMFILE
+    tail.seek(to: 5)
+    #expect(try first.map(\.number) == [2] && groups(tail, through: 6).map(\.number) == [5, 6])
+    for number in [6, 12] as [UInt64] {
+      tail.seek(to: number)
+      #expect(throws: JournalError.self) { try groups(tail, through: number) }
+    }
+    bench.disk.openError = nil
+    for number in [6, 12, 3] as [UInt64] {
+      tail.seek(to: number)
+      #expect(try groups(tail, through: number).map(\.number) == [number])
+    }
   }
 
   @Test("What is behind a damaged group is read, up to the last one that is stored, and what is damaged is counted")

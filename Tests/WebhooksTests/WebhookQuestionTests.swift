@@ -194,7 +194,10 @@ import Testing
     let none = EventID(
       epoch: event.epoch, position: JournalPosition(group: event.position.group, record: event.position.record + 1))
     let other = EventID(epoch: "e2", position: event.position)
-    for replay in [.events([none]), .events([other]), .from(other)] as [WebhookReplay] {
+    let later = EventID(epoch: event.epoch, position: JournalPosition(group: 99, record: 0))
+    for replay in [
+      .events([event, none]), .events([other]), .from(other), .from(none), .from(later),
+    ] as [WebhookReplay] {
       guard case .unknown = try fault(scene.ask(.replay("orders", replay))) else {
         Issue.record("there is no such event: \(replay)")
         return
@@ -203,6 +206,21 @@ import Testing
     #expect(scene.takeEvents() == [])
     try scene.publish("T1")
     #expect(scene.takeEvents() == ["6"])
+  }
+
+  @Test("Of questions that wait together a turn answers no more than one replay")
+  func replaysInTurn() throws {
+    let scene = try LoopScene(allowed: ["http://127.0.0.1:9/"])
+    defer { scene.remove() }
+    for _ in 0..<2 {
+      for question in [.list, .replay("orders", .since(scene.now))] as [WebhookQuestion] {
+        #expect(scene.control.ask(question) { _ in })
+      }
+    }
+    #expect(scene.control.ask(.list) { _ in })
+    #expect((0..<4).map { _ in scene.control.takeQuestions().count } == [2, 2, 1, 0])
+    for _ in 0..<3 { #expect(scene.control.ask(.replay("orders", .since(scene.now))) { _ in }) }
+    #expect(scene.ask(.list) != nil, "the turns follow at once")
   }
 
   @Test("What retention deleted is not replayed: over HTTP that is said, and nothing that was delivered counts as lost")
