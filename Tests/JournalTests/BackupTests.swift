@@ -1,5 +1,6 @@
 // A copy of a journal, made while it grows, is summarised and forgotten: a start from it finds what was stored when the
 // copy began.
+import Glibc
 import HubJournalSupport
 import HubSystem
 import HubTestSupport
@@ -114,6 +115,21 @@ private final class Writing {
     #expect(throws: JournalError.damaged(Damage(kind: .group, file: last, offset: FileHeader.size, group: 10))) {
       _ = try JournalBackup.make(of: bench.disk, in: SimulatedDisk(), limits: bench.limits)
     }
+  }
+
+  @Test("Where a file that was seen is gone each time that it is opened, a copy gives up after 100 looks")
+  func restless() {
+    let disk = SimulatedDisk()
+    var looks: UInt64 = 0
+    disk.files[FileHeader.name(.segment, 1)] = SimulatedDisk.Content()
+    let restless = BusyDisk(disk) { () throws(JournalError) in
+      looks += 1
+      disk.files = [FileHeader.name(.segment, looks + 1): SimulatedDisk.Content()]
+    }
+    #expect(throws: JournalError.system(SystemError(call: "openat", errno: ENOENT), file: disk.path)) {
+      _ = try JournalBackup.make(of: restless, in: SimulatedDisk(), limits: JournalLimits())
+    }
+    #expect(looks == UInt64(JournalLimits.looksAtDirectory) && looks == 100)
   }
 
   @Test("damage is refused with its file and offset, and a full disk ends the copy at whatever byte")

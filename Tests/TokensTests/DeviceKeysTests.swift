@@ -19,6 +19,20 @@ import Testing
     #expect(DeviceKeys().driver(of: Array("abc".utf8)) == nil)
   }
 
+  @Test("A file has up to 200,000 keys, and a secret up to 256 bytes")
+  func limits() throws {
+    let text = String(repeating: "a", count: DeviceKeys.maximumSecretBytes + 1)
+    let lines = [String(text.dropLast()), text].map { DeviceKeys.line(of: driver, secret: $0) }
+    let keys = try DeviceKeys(parsing: Array(lines.joined(separator: "\n").utf8))
+    #expect(keys.driver(of: text.utf8.dropLast()) == driver && keys.driver(of: text.utf8) == nil)
+    let start = "d1 " + String(repeating: "0", count: 56)
+    var file = Array(
+      (0..<DeviceKeys.maximumKeys).map { start + String(0x1000_0000 + $0, radix: 16) + "\n" }.joined().utf8)
+    #expect(try DeviceKeys(parsing: file).count == DeviceKeys.maximumKeys)
+    file += Array(lines[0].utf8)
+    #expect(throws: KeyError.tooManyKeys(limit: DeviceKeys.maximumKeys)) { try DeviceKeys(parsing: file) }
+  }
+
   @Test("a driver may have several keys, a key one driver")
   func several() throws {
     let lines = ["a", "b"].map { DeviceKeys.line(of: driver, secret: $0) }

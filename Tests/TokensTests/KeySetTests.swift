@@ -125,6 +125,30 @@ import Testing
     #expect(throws: expected) { try read(text) }
   }
 
+  @Test("A file has up to 64 keys, as JSON or as PEM")
+  func limit() throws {
+    // The seed of RFC 8032 §7.1, test 1, as PKCS #8.
+    let pem = """
+      -----BEGIN PRIVATE KEY-----
+      MC4CAQAwBQYDK2VwBCIEIJ1hsZ3v/VpguoRK9JLsLMREScVpezJpGXA7rAMcrn9g
+      -----END PRIVATE KEY-----
+
+      """
+    for count in [KeySet.maximumKeys, KeySet.maximumKeys + 1] {
+      let texts = [
+        "{\"keys\":[\(Array(repeating: Example.secret(), count: count).joined(separator: ","))]}",
+        String(repeating: pem, count: count),
+      ]
+      for text in texts {
+        if count == KeySet.maximumKeys {
+          #expect(try read(text).keys.count == count)
+        } else {
+          #expect(throws: KeyError.tooManyKeys(limit: KeySet.maximumKeys)) { try read(text) }
+        }
+      }
+    }
+  }
+
   @Test("of several keys those of a kind that is not known are passed over (RFC 7517 §5)")
   func otherKinds() throws {
     let other = [#"{"kty":"EC","crv":"P-384","kid":"x"}"#, Example.rsaPublic(#""alg":"RS512","#)]

@@ -3,6 +3,7 @@ import HubMessages
 import HubSystem
 import Testing
 
+@testable import HubRuntime
 @testable import HubWebhooks
 
 @Suite struct PositionFeedTests {
@@ -16,6 +17,13 @@ import Testing
     var found: Set<Identifier> = []
     feed.take(now) { found.insert($0.location.driverID) }
     #expect(found.count == 4 && feed.leftOut == 6)
+  }
+
+  @Test("Up to 16,384 positions wait for the streams")
+  func waiting() throws {
+    let outlet = PositionSource.outlet(waking: try Waker())
+    #expect(outlet.isLossy && outlet.mailbox.capacity == PositionSource.waitingPositions)
+    #expect(PositionSource.waitingPositions == 16_384)
   }
 
   @Test("A stream whose settings have no positions any more has no figures of them")

@@ -80,6 +80,7 @@ final class LoopScene {
   var idleConnections: Int? { webhooks.webhooks.first?.idle.count }
   /// Channels of which the present webhook remembers anything it has read.
   var rememberedChannels: Int? { webhooks.webhooks.first?.reader.passed.count }
+  var rememberedEvents: Int? { webhooks.webhooks.first?.reader.remembered }
   var stream: StreamFigures? { webhooks.streams.figures(webhooks.now).first }
 
   /// Asks, and lets the thread have a turn; nil where no answer has come.
@@ -190,25 +191,29 @@ final class LoopScene {
 
   var now: Timestamp { Timestamp(milliseconds: reading.unixMilliseconds) }
 
-  /// An event of a trip is stored.
-  func publish(_ trip: String = "T1") throws {
-    events += 1
-    let body = HubMessages.Notification(
-      kind: .fenceEnter, title: "\(events)", body: "b", driverID: nil, leg: nil, sequence: events)
+  /// Events of a trip are stored, as one group.
+  func publish(_ trip: String = "T1", count: Int = 1) throws {
     var payload = ByteBuffer()
-    RecordWriter.write(
-      .event(
-        Publication(
-          channel: .trip(Identifier(trip)!), number: events,
-          timestamp: Timestamp(milliseconds: reading.unixMilliseconds), body: .notification(body))), into: &payload)
+    for _ in 0..<count {
+      events += 1
+      let body = HubMessages.Notification(
+        kind: .fenceEnter, title: "\(events)", body: "b", driverID: nil, leg: nil, sequence: events)
+      RecordWriter.write(
+        .event(
+          Publication(
+            channel: .trip(Identifier(trip)!), number: events,
+            timestamp: Timestamp(milliseconds: reading.unixMilliseconds), body: .notification(body))), into: &payload)
+    }
     let group = try payload.withBytes { (bytes) throws(JournalError) in try writer.append(bytes, created: 1) }
     commit.durableGroups.store(group, ordering: .releasing)
     turn()
   }
 
+  static let turns = 6
+
   /// What is on its way arrives, until nothing more comes of it.
   func turn() {
-    for _ in 0..<6 {
+    for _ in 0..<Self.turns {
       for far in network.dialled {
         far.arrive()
         far.peer?.arrive()
