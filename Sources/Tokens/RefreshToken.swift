@@ -47,16 +47,12 @@ public struct RefreshToken: Sendable, Equatable {
   ///
   /// - Complexity: O(length), and one signature.
   public init(checking token: [UInt8], by key: SigningKey, now: Timestamp) throws(TokenError) {
-    guard token.count <= TokenLimits.maximumBytes else { throw .tooLong }
-    let parts = token.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
-    guard parts.count == 3, let header = Base64.url.decode(parts[0]), let payload = Base64.url.decode(parts[1]),
-      let signature = Base64.url.decode(parts[2])
-    else { throw .notCompact }
-    guard let head = JSONValue(parsing: header)?.members, head["crit"] == nil else { throw .badHeader }
+    let token = try CompactToken(token)
+    guard let head = JSONValue(parsing: token.header)?.members, head["crit"] == nil else { throw .badHeader }
     guard head["typ"]?.string?.isSpelled(RefreshToken.type) == true else { throw .isNoRefreshToken }
     guard head["alg"]?.string?.isSpelled(key.algorithm.rawValue) == true else { throw .algorithmDoesNotFitKey }
-    guard key.verifies(signature, of: token[..<parts[1].endIndex]) else { throw .badSignature }
-    guard let members = JSONValue(parsing: payload)?.members else { throw .badClaims }
+    guard key.verifies(token.signature, of: token.signed) else { throw .badSignature }
+    guard let members = JSONValue(parsing: token.payload)?.members else { throw .badClaims }
     guard let subject = members["sub"]?.string.flatMap({ Identifier($0) }) else { throw .invalid(.sub) }
     guard let family = members["jti"]?.string.flatMap({ InlineText($0) }) else { throw .invalid(.jti) }
     guard let serial = members["n"]?.number, (1...1e15).contains(serial) else { throw .badClaims }

@@ -37,22 +37,15 @@ public struct TokenVerifier: Sendable {
   public func verify(
     _ token: some Collection<UInt8>, now: Timestamp, counting signatures: inout Int
   ) throws(TokenError) -> Claims {
-    guard token.count <= TokenLimits.maximumBytes else { throw .tooLong }
-    let token = Array(token)
-    let parts = token.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
-    guard parts.count == 3, let header = Base64.url.decode(parts[0]), let payload = Base64.url.decode(parts[1]),
-      let signature = Base64.url.decode(parts[2])
-    else { throw .notCompact }  // RFC 7515 §7.1, §5.2 steps 1, 2, 7
-
-    let candidates = try candidates(header)
-    let input = token[..<parts[1].endIndex]  // RFC 7515 §5.2 step 8: as received
+    let token = try CompactToken(token)
+    let candidates = try candidates(token.header)
     let isSigned = candidates.contains { key in
       if key.algorithm != .hs256 { signatures += 1 }
-      return key.verifies(signature, of: input)
+      return key.verifies(token.signature, of: token.signed)
     }
     guard isSigned else { throw .badSignature }
 
-    guard let members = JSONValue(parsing: payload)?.members else { throw .badClaims }  // RFC 7519 §7.2 step 10
+    guard let members = JSONValue(parsing: token.payload)?.members else { throw .badClaims }  // RFC 7519 §7.2 step 10
     try check(members, now)
     return try Claims(members: members)
   }

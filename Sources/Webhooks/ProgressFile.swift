@@ -110,7 +110,8 @@ final class ProgressFile {
     let line = Self.line(cursor, isEnabled, lanes)
     let bytes = Array(line.utf8)
     do throws(SystemError) {
-      try write(bytes, to: file)
+      let span = unsafe bytes.span.bytes
+      try unsafe span.withUnsafeBytes { (bytes) throws(SystemError) in unsafe try file.append(bytes) }
     } catch {
       self.file = nil  // a partial line may be there, which ends the reading
       throw error
@@ -126,23 +127,12 @@ final class ProgressFile {
       Self.summed("\(Self.header) \(epoch)")
       + Self.line(progress.cursor, progress.isEnabled, progress.lanes.map { ($0.channel, $0) })
     let bytes = Array(text.utf8)
-    let new = try files.open(name + ".new")
-    try new.truncate(to: 0)
-    try write(bytes, to: new)
-    try new.synchronize()
-    try files.rename(name + ".new", to: name)
-    try files.synchronize()
-    file = new
+    file = try files.replace(name, by: bytes)
     size = bytes.count
     nextRewrite = max(Self.rewriteBytes, 4 * size)
   }
 
   func synchronize() throws(SystemError) { try file?.synchronize() }
-
-  private func write(_ bytes: [UInt8], to file: any JournalFile) throws(SystemError) {
-    let span = unsafe bytes.span.bytes
-    try unsafe span.withUnsafeBytes { (bytes) throws(SystemError) in unsafe try file.append(bytes) }
-  }
 
   // MARK: Lines
 

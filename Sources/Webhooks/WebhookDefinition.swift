@@ -45,7 +45,7 @@ public struct WebhookDefinition: Sendable, Equatable {
     }
     self.filter = filter
     let concurrency = try Self.number(members["concurrency"], "concurrency") ?? 4
-    let giveUpAfter = try Self.number(members["giveUpAfter"], "giveUpAfter") ?? 259_200
+    let giveUpAfter = try Self.number(members["giveUpAfter"], "giveUpAfter") ?? WebhookRule.usualGiveUpSeconds
     guard let whole = Int(exactly: concurrency), (1...2_592_000).contains(giveUpAfter),
       let rule = WebhookRule(concurrency: whole, giveUpAfterSeconds: giveUpAfter)
     else {

@@ -12,6 +12,9 @@ extension DeliveryQueue {
 extension WebhookRule {
   /// Concurrent requests of one webhook. A larger setting is refused by `init`.
   public static let maximumConcurrency = 16
+  /// Seconds from an event's first try after which it becomes a dead letter, unless the operator says otherwise: three
+  /// days. Also a stream's, from the first refusal.
+  public static let usualGiveUpSeconds = 259_200.0
 }
 
 extension RetrySchedule {

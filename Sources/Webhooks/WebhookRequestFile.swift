@@ -32,8 +32,9 @@ public enum WebhookRequest: Sendable, Equatable {
 }
 
 extension JournalFiles {
-  /// Replaces a file's content, atomically and synced.
-  func replace(_ name: String, by bytes: [UInt8]) throws(SystemError) {
+  /// Replaces a file's content, atomically and synced; gives the new file, open for appending.
+  @discardableResult
+  func replace(_ name: String, by bytes: [UInt8]) throws(SystemError) -> any JournalFile {
     let file = try open(name + ".new")
     try file.truncate(to: 0)
     let span = unsafe bytes.span.bytes
@@ -41,5 +42,6 @@ extension JournalFiles {
     try file.synchronize()
     try rename(name + ".new", to: name)
     try synchronize()
+    return file
   }
 }

@@ -8,7 +8,7 @@ public struct WebhookRule: Sendable, Equatable {
   public let giveUpAfterSeconds: Double
 
   /// Nil where `concurrency` is not 1 to `maximumConcurrency`, or the time is not above 0 and finite.
-  public init?(concurrency: Int = 4, giveUpAfterSeconds: Double = 3 * 86_400) {
+  public init?(concurrency: Int = 4, giveUpAfterSeconds: Double = usualGiveUpSeconds) {
     guard 1...Self.maximumConcurrency ~= concurrency, giveUpAfterSeconds > 0, giveUpAfterSeconds.isFinite
     else { return nil }
     self.concurrency = concurrency

@@ -24,7 +24,7 @@ struct WebhooksFile: Sendable {
   private var ca: String?
   var allowed: [AddressBlock] = []
   private var concurrency = 4
-  var giveUpAfter = 259_200.0
+  var giveUpAfter = WebhookRule.usualGiveUpSeconds
 
   static let settings: [Setting<WebhooksFile>] = webhookSettings + streamSettings
 

@@ -33,7 +33,7 @@ public struct StreamEndpoint: Sendable {
   /// The trust of TLS connections.
   public var tls = TLSClient.system
   /// Seconds from an event's first refusal by the server, after which one more makes it a dead letter.
-  public var giveUpAfterSeconds = 259_200.0
+  public var giveUpAfterSeconds = WebhookRule.usualGiveUpSeconds
   /// Positions of all drivers are sent, too.
   public var hasPositions = false
 
