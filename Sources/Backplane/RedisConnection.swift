@@ -99,7 +99,7 @@ public struct RedisConnection: ~Copyable {
   public private(set) var phase: Phase
   private var expected: [Expected] = []
   private var nextExpected = 0
-  private var names: [[UInt8]?]
+  private var scriptDigests: [[UInt8]?]
   /// Whether the engine skips replies on request.
   private var maySkip = false
   /// When the oldest reply is due, and when the engine was last heard (uptime, ns).
@@ -118,7 +118,7 @@ public struct RedisConnection: ~Copyable {
     reader = RESPReader(limits)
     random = seed
     phase = .idle(until: .min)
-    names = role.scripts.map { _ in nil }
+    scriptDigests = role.scripts.map { _ in nil }
   }
 
   // MARK: The socket
@@ -259,7 +259,7 @@ public struct RedisConnection: ~Copyable {
     switch command {
     case .words(let words): return words
     case .script(let index, let keys, let arguments):
-      guard let name = names[index] else { return nil }
+      guard let name = scriptDigests[index] else { return nil }
       return [Array("EVALSHA".utf8), name, Array("\(keys.count)".utf8)] + keys + arguments
     }
   }
@@ -321,7 +321,7 @@ public struct RedisConnection: ~Copyable {
       let isOnlyThat = text.hasPrefix("NOPERM") || text.lowercased().hasPrefix("err unknown")
       if isOnlyThat { endGreeting() } else { lost(.refused(text), now: now) }
     case .script(let index):
-      names[index] = reply.bytes
+      scriptDigests[index] = reply.bytes
       takeGreeting(reply, now: now)
     }
   }

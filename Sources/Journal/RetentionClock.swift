@@ -26,10 +26,10 @@ public struct RetentionClock: Sendable {
   /// A clock that was set ahead by at most this is trusted at once, in ms.
   static let tolerance: Int64 = 60_000
   /// How long, by uptime, a leap must last, in ms.
-  static let holding: Int64 = 24 * 3600 * 1000
+  static let confirmationTime: Int64 = 24 * 3600 * 1000
   /// A segment begun later than the one before it by more than this is a leap, in ms. With a shorter time, often
   /// restarted hubs with few drivers would delete nothing; with a longer one, a wrong clock could lose more.
-  static let longestPause: Int64 = 7 * holding
+  static let longestPause: Int64 = 7 * confirmationTime
 
   /// How far the trusted time is ahead of uptime, in ms.
   private var offset: Int64
@@ -57,7 +57,7 @@ public struct RetentionClock: Sendable {
     }
     let since = leap?.since ?? uptime
     let least = min(leap?.offset ?? ahead, ahead)
-    if uptime - since >= Self.holding {
+    if uptime - since >= Self.confirmationTime {
       offset = least
       leap = nil
       reportedOffset = max(reportedOffset, least)
@@ -81,7 +81,7 @@ public struct RetentionClock: Sendable {
         leap = nil
       } else if let known = leap, time >= known.since, time &- known.newest <= longestPause {
         leap = (known.since, time)
-        if time &- known.since >= holding {
+        if time &- known.since >= confirmationTime {
           believed = time
           leap = nil
         }

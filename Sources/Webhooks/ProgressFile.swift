@@ -65,7 +65,7 @@ final class ProgressFile {
   /// Carries out `request`. Nil, and nothing is changed, where what is stored can't be read, and `request` does not say
   /// where to begin.
   static func open(
-    _ files: any JournalFiles, _ name: String, epoch: String, _ journal: Extent, _ request: WebhookRequest?
+    _ files: any JournalFiles, _ name: String, epoch: String, _ journal: Extent, _ request: DeliveryCommand?
   ) throws(SystemError) -> Opened? {
     var (epoch, request) = (epoch, request)
     var progress = DeliveryProgress(cursor: JournalPosition(group: journal.newest + 1, record: 0))

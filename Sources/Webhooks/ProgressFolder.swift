@@ -56,17 +56,17 @@ final class ProgressFolder {
   init(_ source: WebhookSource, _ log: Log) throws(JournalError) {
     self.source = source
     self.log = log
-    files = try DiskFiles(path: source.journal.directory + "/" + WebhookRequest.folder)
+    files = try DiskFiles(path: source.journal.directory + "/" + DeliveryCommand.folder)
   }
 
   /// The progress of the webhook or stream of this name; a new one begins behind group `newest`. Carries out `request`,
   /// or else one that an operator has left, and gives it.
   func open(
-    _ kind: DeliveryKind, _ name: String, _ newest: UInt64, _ request: WebhookRequest? = nil
-  ) throws(JournalError) -> (file: ProgressFile, progress: DeliveryProgress, done: WebhookRequest?) {
-    let (file, requestName) = (kind.stem(name) + ProgressFile.suffix, WebhookRequest.file(name))
+    _ kind: DeliveryKind, _ name: String, _ newest: UInt64, _ request: DeliveryCommand? = nil
+  ) throws(JournalError) -> (file: ProgressFile, progress: DeliveryProgress, done: DeliveryCommand?) {
+    let (file, requestName) = (kind.stem(name) + ProgressFile.suffix, DeliveryCommand.file(name))
     let left = request == nil ? readRequest(requestName) : nil
-    let request = request ?? left.flatMap { WebhookRequest($0) }
+    let request = request ?? left.flatMap { DeliveryCommand($0) }
     var extent = ProgressFile.Extent(
       recovered: source.recovered, newest: newest, isFirst: !opened.contains(file), hasLost: source.hasLost)
     if case .replay = request { extent.start.group = try tail(from: 0).firstGroup(notAfter: .min) }
@@ -157,7 +157,7 @@ final class ProgressFolder {
 
   /// Removes such a webhook's other files. What a crash leaves is unused until a new one of its name continues with it.
   func remove(_ name: String) throws(SystemError) {
-    try remove([name + ProgressFile.suffix, WebhookRequest.file(name)] + DeadLetterFile.files(name))
+    try remove([name + ProgressFile.suffix, DeliveryCommand.file(name)] + DeadLetterFile.files(name))
   }
 
   /// Removes files; one that is gone already, as by an earlier try whose sync failed, is passed over.

@@ -20,7 +20,7 @@ public struct StoredDelivery: Sendable, Equatable {
   public static func all(
     journal directory: String
   ) throws(JournalError) -> (readable: [StoredDelivery], damaged: [String]) {
-    let files = try DiskFiles(beside: directory + "/" + WebhookRequest.folder)
+    let files = try DiskFiles(beside: directory + "/" + DeliveryCommand.folder)
     do throws(SystemError) {
       var found: (readable: [StoredDelivery], damaged: [String]) = ([], [])
       for file in try files.names().sorted() where file.hasSuffix(ProgressFile.suffix) {
@@ -44,7 +44,7 @@ public struct StoredDelivery: Sendable, Equatable {
   /// The lines of dead letters of a webhook or stream, oldest first: time, id, channel, reason. Nil where nothing of
   /// that name is stored.
   public static func deadLetters(of name: String, journal directory: String) throws(JournalError) -> [String]? {
-    let files = try DiskFiles(beside: directory + "/" + WebhookRequest.folder)
+    let files = try DiskFiles(beside: directory + "/" + DeliveryCommand.folder)
     do throws(SystemError) {
       guard try isKnown(name, in: files) else { return nil }
       var lines: [Substring] = []
@@ -56,12 +56,12 @@ public struct StoredDelivery: Sendable, Equatable {
   }
 
   /// Leaves a request for the webhook or stream `name` of the hub with the journal in `directory`. `text` is one that
-  /// `WebhookRequest` reads. False where nothing of that name is stored there.
+  /// `DeliveryCommand` reads. False where nothing of that name is stored there.
   public static func leave(_ text: String, for name: String, journal directory: String) throws(JournalError) -> Bool {
-    let files = try DiskFiles(beside: directory + "/" + WebhookRequest.folder)
+    let files = try DiskFiles(beside: directory + "/" + DeliveryCommand.folder)
     do throws(SystemError) {
       guard try isKnown(name, in: files) else { return false }
-      try files.replace(WebhookRequest.file(name), by: Array(text.utf8))
+      try files.replace(DeliveryCommand.file(name), by: Array(text.utf8))
       return true
     } catch {
       throw .system(error, file: files.path)

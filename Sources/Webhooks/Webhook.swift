@@ -96,7 +96,7 @@ final class Webhook {
     }
 
     /// Leaves out what `request` delivers again.
-    func without(_ request: WebhookRequest?) -> Skipped {
+    func without(_ request: DeliveryCommand?) -> Skipped {
       var rest = self
       switch request {
       case nil, .enable: break
@@ -132,7 +132,7 @@ final class Webhook {
 
   /// What a webhook that continues this one skips, once it has carried out `request`. `since`: the time of a replay by
   /// time.
-  func skipped(since: Timestamp?, _ request: WebhookRequest?) -> Skipped? {
+  func skipped(since: Timestamp?, _ request: DeliveryCommand?) -> Skipped? {
     guard let since else { return skipped?.without(request) }
     return skipped?.limited(to: since) ?? Skipped(before: since, queue.progress)
   }

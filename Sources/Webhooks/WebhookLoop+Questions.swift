@@ -184,7 +184,7 @@ extension WebhookLoop {
     definitions[definition.name] = definition
   }
 
-  private func serve(_ definition: WebhookDefinition, _ request: WebhookRequest?) throws(WebhookFault) {
+  private func serve(_ definition: WebhookDefinition, _ request: DeliveryCommand?) throws(WebhookFault) {
     do throws(JournalError) { try open(definition, request) } catch {
       throw .failed("the webhook is stored, but can't be served now: \(error)")
     }
@@ -193,7 +193,7 @@ extension WebhookLoop {
   // MARK: Delivering again
 
   private func reopen(
-    _ webhook: Webhook, _ request: WebhookRequest, since: Timestamp? = nil
+    _ webhook: Webhook, _ request: DeliveryCommand, since: Timestamp? = nil
   ) throws(WebhookFault) {
     guard !webhook.isOutdated else { throw .failed("its new settings could not be applied: send SIGHUP") }
     do throws(JournalError) { try open(webhook.endpoint, request, since: since) } catch {

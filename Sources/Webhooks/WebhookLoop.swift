@@ -306,7 +306,7 @@ public final class WebhookLoop: EventLoopDelegate {
   /// Serves a webhook that was set over HTTP; one whose URL is not allowed is not served. `before`: the webhooks before
   /// new settings.
   func open(
-    _ definition: WebhookDefinition, _ request: WebhookRequest?, before: [Webhook] = []
+    _ definition: WebhookDefinition, _ request: DeliveryCommand?, before: [Webhook] = []
   ) throws(JournalError) {
     let others = Set(webhooks.map(\.endpoint.name) + settings.webhooks.map(\.name)).subtracting([definition.name])
     guard allowed.allows(definition.url), others.count < WebhookEndpoint.maximumCount else {
@@ -327,7 +327,7 @@ public final class WebhookLoop: EventLoopDelegate {
   /// that were published earlier are skipped, also by one that continues it meanwhile. If it throws, the one of this
   /// name stays, stopped; it is tried again in a minute.
   func open(
-    _ endpoint: WebhookEndpoint, _ request: WebhookRequest?, since: Timestamp?, before: [Webhook] = []
+    _ endpoint: WebhookEndpoint, _ request: DeliveryCommand?, since: Timestamp?, before: [Webhook] = []
   ) throws(JournalError) {
     guard let folder, let durable else { return }
     let old = (webhooks + before).first { $0.endpoint.name == endpoint.name }
@@ -365,7 +365,7 @@ public final class WebhookLoop: EventLoopDelegate {
 
   private func make(
     _ endpoint: WebhookEndpoint, _ folder: ProgressFolder, _ newest: UInt64, continuing old: Webhook?,
-    _ request: WebhookRequest?, since: Timestamp?
+    _ request: DeliveryCommand?, since: Timestamp?
   ) throws(JournalError) -> Webhook {
     let (file, progress, done) = try folder.open(.webhook, endpoint.name, newest, request)
     let (directory, limits) = (source.journal.directory, source.journal.limits)

@@ -37,7 +37,7 @@ private func runWebhooks(_ arguments: Arguments) throws(CommandError) -> ExitCod
     return .ok
   }
   let text = ([words[0]] + words[2...]).joined(separator: " ")
-  guard WebhookRequest(text) != nil else {
+  guard DeliveryCommand(text) != nil else {
     throw .usage(
       "webhooks knows list, dead NAME, enable NAME, and replay NAME with an id such as evt_3k9_120_64, not \(text)")
   }

@@ -54,7 +54,7 @@ public func fuzz(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
   _ = WebhookSecret(text)
   _ = EventFilter.Channels(text).map { precondition(EventFilter.Channels($0.description) == $0) }
   _ = EventID(text)
-  _ = WebhookRequest(text)
+  _ = DeliveryCommand(text)
   _ = DeadLetter(text[...])
   _ = ProgressFile.parse(text)
   return 0

@@ -42,7 +42,7 @@ import Testing
     defer { try? FileManager.default.removeItem(atPath: directory) }
     #expect(throws: JournalError.self) { try StoredDelivery.all(journal: directory) }
     try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
-    let files = try DiskFiles(path: directory + "/" + WebhookRequest.folder)
+    let files = try DiskFiles(path: directory + "/" + DeliveryCommand.folder)
     let position = JournalPosition(group: 120, record: 64)
     func lane(_ group: UInt64) -> DeliveryProgress.Lane {
       .init(channel: .trips, position: JournalPosition(group: group, record: 64), failures: 1, firstTry: time)

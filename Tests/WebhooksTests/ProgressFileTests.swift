@@ -11,7 +11,7 @@ import Testing
   private let start = DeliveryProgress(cursor: JournalPosition(group: 9, record: 0))
 
   private func open(
-    _ disk: SimulatedDisk, _ request: WebhookRequest? = nil, epoch: String = "e2", recovered: UInt64 = 100,
+    _ disk: SimulatedDisk, _ request: DeliveryCommand? = nil, epoch: String = "e2", recovered: UInt64 = 100,
     newest: UInt64 = 100, isFirst: Bool = true, hasLost: Bool = false
   ) throws -> ProgressFile.Opened {
     let isNew = try disk.about("orders") == nil
@@ -161,11 +161,11 @@ import Testing
     bytes[3] ^= 1
     try disk.replace("orders", by: bytes)
     let extent = ProgressFile.Extent(recovered: 100, newest: 100)
-    for request in [nil, .enable] as [WebhookRequest?] {
+    for request in [nil, .enable] as [DeliveryCommand?] {
       #expect(try ProgressFile.open(disk, "orders", epoch: "e2", extent, request) == nil)
       #expect(try disk.read("orders") == bytes)
     }
-    let opened = try open(disk, WebhookRequest("replay evt_e1_7_64"))
+    let opened = try open(disk, DeliveryCommand("replay evt_e1_7_64"))
     #expect(opened.progress.cursor == JournalPosition(group: 7, record: 64) && opened.file.epoch == "e2")
   }
 
@@ -175,8 +175,8 @@ import Testing
     let opened = try open(disk)
     let a = lane("A", 5)
     #expect(try opened.file.append(cursor: start.cursor, isEnabled: false, [(a.channel, a)]))
-    #expect(WebhookRequest("enable\n") == .enable && WebhookRequest("replay 7") == nil && WebhookRequest("") == nil)
-    let (request, foreign) = (WebhookRequest("replay evt_e2_7_64"), EventID("evt_e1_7_64")!)
+    #expect(DeliveryCommand("enable\n") == .enable && DeliveryCommand("replay 7") == nil && DeliveryCommand("") == nil)
+    let (request, foreign) = (DeliveryCommand("replay evt_e2_7_64"), EventID("evt_e1_7_64")!)
     let refused = try open(disk, .replay(from: foreign))
     #expect(refused.findings == [.foreignEvent(foreign)] && !refused.progress.isEnabled)
     #expect(try open(disk, request).progress == DeliveryProgress(cursor: a.position))

@@ -33,12 +33,12 @@ struct StreamQueue {
       case waiting
       /// It was sent at this uptime (ns).
       case underWay(since: Int64)
-      case through
+      case finished
     }
 
     var sent: Int64? { if case .underWay(let since) = state { since } else { nil } }
     /// The server refused it, and has not accepted it since.
-    var isRefused: Bool { state != .through && firstRefusal != nil }
+    var isRefused: Bool { state != .finished && firstRefusal != nil }
   }
 
   private struct FirstRefusal {
@@ -105,7 +105,7 @@ struct StreamQueue {
     }
     guard hasRefused else { return lanes }
     var seen: Set<Channel> = []
-    for entry in window where entry.state != .through {
+    for entry in window where entry.state != .finished {
       let (channel, time) = (entry.message.channel, entry.firstRefusal?.time)
       if seen.insert(channel).inserted {
         lanes[channel] = time.map {
@@ -141,7 +141,7 @@ struct StreamQueue {
     bytes += message.size
     scanned = message.position.next
     guard let end = passed[message.channel], message.position < end else { return }
-    window[window.count - 1].state = .through
+    window[window.count - 1].state = .finished
     close()
   }
 
@@ -180,7 +180,7 @@ struct StreamQueue {
     case .single:
       let onlyRefused = hasRefused
       var busy: Set<String> = []
-      for index in window.indices where window[index].state != .through {
+      for index in window.indices where window[index].state != .finished {
         // The first unfinished event of a source delays later ones, and a refused one all others.
         guard busy.insert(window[index].message.source).inserted else { continue }
         if !onlyRefused || window[index].isRefused { take(index, &due, now) }
@@ -211,7 +211,7 @@ struct StreamQueue {
 
   /// The server has stored these; other positions are ignored.
   mutating func stored(_ positions: [JournalPosition]) {
-    for position in positions { if let index = index(of: position) { through(index) } }
+    for position in positions { if let index = index(of: position) { finish(index) } }
     if !hasRefused { (failures, heldUntil) = (0, .min) }
     close()
   }
@@ -236,7 +236,7 @@ struct StreamQueue {
       window[index].firstRefusal = first
       if now.seconds(since: first.time, first.uptime) >= giveUpAfterSeconds {
         dead.append(window[index].message)
-        window[index].state = .through
+        window[index].state = .finished
       }
     }
     if !dead.isEmpty {  // the next event waits only as long as the server asked for
@@ -250,7 +250,7 @@ struct StreamQueue {
   mutating func giveUp(_ position: JournalPosition) -> StreamMessage? {
     guard let index = index(of: position) else { return nil }
     let message = window[index].message
-    through(index)
+    finish(index)
     close()
     return message
   }
@@ -271,13 +271,13 @@ struct StreamQueue {
     window.firstIndex { $0.message.position == position && $0.sent != nil }
   }
 
-  private mutating func through(_ index: Int) {
-    window[index].state = .through
+  private mutating func finish(_ index: Int) {
+    window[index].state = .finished
     underWay -= 1
   }
 
   private mutating func close() {
-    let count = window.prefix { $0.state == .through }.count
+    let count = window.prefix { $0.state == .finished }.count
     bytes -= window[..<count].reduce(0) { $0 + $1.message.size }
     window.removeFirst(count)
     if hasRefused { notePassed() }
@@ -287,7 +287,7 @@ struct StreamQueue {
   private mutating func notePassed() {
     var behind: Set<Channel> = []
     for entry in window {
-      if entry.state != .through {
+      if entry.state != .finished {
         behind.insert(entry.message.channel)
       } else if !behind.contains(entry.message.channel) {
         passed[entry.message.channel] = entry.message.position.next

@@ -4,7 +4,7 @@ import HubJournal
 import HubSystem
 
 /// What an operator wants of a webhook.
-public enum WebhookRequest: Sendable, Equatable {
+public enum DeliveryCommand: Sendable, Equatable {
   /// Enable it, after a 410.
   case enable
   /// Deliver this event and all behind it again.
