@@ -28,7 +28,7 @@ extension HeaderFields {
   /// Whether `If-None-Match` has one of these tags, compared weakly, or is `*`.
   ///
   /// - Parameter tags: with their quotation marks, and without a comma.
-  public func haveTag(among tags: [String]) -> Bool {
+  public func ifNoneMatch(has tags: [String]) -> Bool {
     elements("if-none-match", atMost: HTTPLimits.listElements).contains { element in
       let tag = element.starts(with: "W/".utf8) ? element.dropFirst(2) : element
       return element.elementsEqual("*".utf8) || tags.contains { $0.utf8.elementsEqual(tag) }

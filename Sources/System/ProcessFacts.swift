@@ -27,10 +27,8 @@ public enum ProcessFacts {
   }
 
   /// The current limit of open descriptors; 0 where the kernel does not report it.
-  public static var openFiles: Int {
-    var limit = rlimit()
-    guard unsafe getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return 0 }
-    return Int(clamping: limit.rlim_cur)
+  public static var currentFileLimit: Int {
+    do throws(SystemError) { return try openFileLimit().current } catch { return 0 }
   }
 
   /// Open descriptors of this process; nil where the kernel gives no count (before Linux 6.2, proc_pid_fd(5)).
@@ -153,20 +151,8 @@ public enum ProcessFacts {
     }
   }
 
-  /// All bytes of a file in /proc, whose size is known only by reading; nil when it cannot be opened or read.
+  /// All bytes of a file; nil when it cannot be opened or read.
   package static func contents(of path: String) -> [UInt8]? {
-    let file = unsafe open(path, O_RDONLY | O_CLOEXEC)
-    guard file >= 0 else { return nil }
-    defer { _ = close(file) }
-    var bytes: [UInt8] = []
-    let isWhole = unsafe withUnsafeTemporaryAllocation(byteCount: 4096, alignment: 1) { buffer in
-      while true {
-        let count = unsafe read(file, buffer.baseAddress!, buffer.count)
-        if count < 0, errno == EINTR { continue }
-        if count <= 0 { return count == 0 }
-        unsafe bytes.append(contentsOf: buffer[..<count])
-      }
-    }
-    return isWhole ? bytes : nil
+    do throws(SystemError) { return try readFile(path) } catch { return nil }
   }
 }

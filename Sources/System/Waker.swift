@@ -55,7 +55,7 @@ public final class Waker: Sendable {
   package func sleep(nanoseconds: Int64) { event.sleepUntilReadable(nanoseconds: nanoseconds) }
 
   /// Announces the loop's sleep; false when it was called meanwhile, so that it must not sleep.
-  package func mayFallAsleep() -> Bool {
+  package func announceSleep() -> Bool {
     state.compareExchange(
       expected: Waker.awake, desired: Waker.asleep, ordering: .sequentiallyConsistent
     ).exchanged

@@ -78,6 +78,6 @@ extension EventLoop {
     // The loop's own thread is woken for a timer that has become due earlier, and for calls during this turn.
     let isDueEarlier = unsafe timeToSleep(atMost: -1) == 0 || state.pointee.wakesAt < wakesAt
     unsafe state.pointee.wakesAt = wakesAt
-    if isStopping || isDueEarlier || !waker.mayFallAsleep() { waker.signal() }
+    if isStopping || isDueEarlier || !waker.announceSleep() { waker.signal() }
   }
 }

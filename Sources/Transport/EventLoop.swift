@@ -146,7 +146,7 @@ public final class EventLoop {
     if pollsSockets {
       var timeout = timeToSleep(atMost: timeoutMilliseconds)
       if timeout != 0, gatherIfAsked() { timeout = 0 }
-      let fallsAsleep = timeout != 0 && waker.mayFallAsleep()
+      let fallsAsleep = timeout != 0 && waker.announceSleep()
       if fallsAsleep { timeout = fallAsleep(milliseconds: timeout) }
       let ready = unsafe state.pointee.poller.wait(milliseconds: fallsAsleep ? timeout : 0)
       if fallsAsleep { lockTurns() }

@@ -46,20 +46,22 @@ public struct SocketAddress: Sendable, Hashable {
     self.init(six, port: port)
   }
 
-  /// This address with another port.
-  public func on(port: UInt16) -> SocketAddress {
-    SocketAddress(high: high, low: low, isIPv6: isIPv6, port: port)
-  }
-
   /// The result of getaddrinfo(3); nil for a family that is not IP.
   public init?(_ info: addrinfo, port: UInt16) {
-    guard let name = unsafe info.ai_addr else { return nil }
-    switch unsafe info.ai_family {
+    guard let name = unsafe info.ai_addr, let found = unsafe SocketAddress(UnsafeRawPointer(name)) else { return nil }
+    self = found.with(port: port)
+  }
+
+  /// An address in the kernel's form, as large as its family asks for; nil for a family that is not IP.
+  private init?(_ name: UnsafeRawPointer) {
+    switch unsafe Int32(name.loadUnaligned(as: sa_family_t.self)) {
     case AF_INET:
-      let four = unsafe UnsafeRawPointer(name).loadUnaligned(as: sockaddr_in.self)
-      self.init(high: 0, low: UInt64(UInt32(bigEndian: four.sin_addr.s_addr)), isIPv6: false, port: port)
+      let four = unsafe name.loadUnaligned(as: sockaddr_in.self)
+      let host = UInt64(UInt32(bigEndian: four.sin_addr.s_addr))
+      self.init(high: 0, low: host, isIPv6: false, port: UInt16(bigEndian: four.sin_port))
     case AF_INET6:
-      self.init(unsafe UnsafeRawPointer(name).loadUnaligned(as: sockaddr_in6.self).sin6_addr, port: port)
+      let six = unsafe name.loadUnaligned(as: sockaddr_in6.self)
+      self.init(six.sin6_addr, port: UInt16(bigEndian: six.sin6_port))
     case _: return nil
     }
   }
@@ -172,23 +174,6 @@ extension SocketAddress {
       unsafe $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { unsafe fill($0, &length) }
     }
     guard result >= 0 else { return (result, nil) }
-    let address: SocketAddress? = unsafe withUnsafeBytes(of: &storage) { bytes in
-      switch unsafe Int32(family(bytes)) {
-      case AF_INET:
-        let four = unsafe bytes.loadUnaligned(as: sockaddr_in.self)
-        let host = UInt64(UInt32(bigEndian: four.sin_addr.s_addr))
-        return SocketAddress(high: 0, low: host, isIPv6: false, port: UInt16(bigEndian: four.sin_port))
-      case AF_INET6:
-        let six = unsafe bytes.loadUnaligned(as: sockaddr_in6.self)
-        return SocketAddress(six.sin6_addr, port: UInt16(bigEndian: six.sin6_port))
-      case _:
-        return nil
-      }
-    }
-    return (result, address)
-  }
-
-  private static func family(_ bytes: UnsafeRawBufferPointer) -> sa_family_t {
-    unsafe bytes.loadUnaligned(as: sa_family_t.self)
+    return unsafe (result, withUnsafeBytes(of: &storage) { unsafe $0.baseAddress.flatMap { unsafe SocketAddress($0) } })
   }
 }

@@ -26,7 +26,7 @@ public struct ClientHandshake: Sendable {
   private let compression: DeflateParameters?
 
   /// `nonce`: 16 random bytes for this connection. `subprotocols` in order of preference, each a token. `compression`:
-  /// the offer of permessage-deflate, if any; `agreedCompression` has the result.
+  /// the offer of permessage-deflate, if any; `check` has the result.
   public init(nonce: (UInt64, UInt64), subprotocols: [String] = [], compression: DeflateParameters? = nil) {
     precondition(subprotocols.allSatisfy { !$0.isEmpty && $0.utf8.allSatisfy(ASCII.isTokenByte) })
     key = HandshakeKey(nonce: nonce)
@@ -58,8 +58,11 @@ public struct ClientHandshake: Sendable {
     buffer.append("\r\n")
   }
 
-  /// Checks the response and gives the chosen subprotocol by its index in the list, if any. Frames follow the head.
-  public func check(_ response: ResponseHead) throws(HandshakeError) -> Int? {
+  /// Checks the response and gives the chosen subprotocol by its index in the list, if any, and the compression that
+  /// was agreed to, if any. Frames follow the head.
+  public func check(
+    _ response: ResponseHead
+  ) throws(HandshakeError) -> (subprotocol: Int?, compression: DeflateParameters?) {
     guard response.status == .switchingProtocols else { throw .refused(response.status) }  // item 1
     let fields = response.fields
     guard fields.contains("upgrade", token: "websocket") else { throw .upgradeMissing }  // item 2
@@ -67,20 +70,20 @@ public struct ClientHandshake: Sendable {
     guard case .value(let accept) = fields.single("sec-websocket-accept"), key.accept.matches(accept) else {
       throw .acceptMismatch  // item 4
     }
-    _ = try agreedCompression(response)  // item 5
+    let compression = try agreedCompression(response)  // item 5
     switch fields.single("sec-websocket-protocol") {  // item 6
-    case .absent: return nil
+    case .absent: return (nil, compression)
     case .repeated: throw .unexpectedSubprotocol
     case .value(let name):
       guard let chosen = subprotocols.firstIndex(where: { name.elementsEqual($0.utf8) }) else {
         throw .unexpectedSubprotocol
       }
-      return chosen
+      return (chosen, compression)
     }
   }
 
   /// The compression that a response agrees to, if any. RFC 6455 §4.1 item 5; RFC 7692 §5.2.
-  public func agreedCompression(_ response: ResponseHead) throws(HandshakeError) -> DeflateParameters? {
+  private func agreedCompression(_ response: ResponseHead) throws(HandshakeError) -> DeflateParameters? {
     guard let elements = ExtensionListParser.parse(response.fields) else { throw .unexpectedExtension }
     guard let element = elements.first else { return nil }
     guard let offer = compression, elements.count == 1, let agreed = DeflateParameters(element),

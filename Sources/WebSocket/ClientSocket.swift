@@ -61,7 +61,7 @@ public struct ClientSocket: ~Copyable {
     init(_ handshake: ClientHandshake) { self.handshake = handshake }
 
     /// Takes an interim response off the input; false for anything else.
-    func passesInterim(_ parsed: ResponseParse) throws(HTTPError) -> Bool {
+    func takeInterim(_ parsed: ResponseParse) throws(HTTPError) -> Bool {
       guard case .response(let head, let consumed) = parsed, (100..<200).contains(head.status.code),
         head.status != .switchingProtocols
       else { return false }
@@ -131,7 +131,7 @@ public struct ClientSocket: ~Copyable {
         parsed = try unsafe upgrade.input.withBytes { (input) throws(HTTPError) in
           try unsafe upgrade.parser.parse(input, limits: HTTPLimits(headBytes: limits.headBytes))
         }
-      } while try upgrade.passesInterim(parsed)
+      } while try upgrade.takeInterim(parsed)
     } catch {
       throw .notHTTP(error)
     }
@@ -139,10 +139,10 @@ public struct ClientSocket: ~Copyable {
     // The head was incomplete before this piece, so it ends in it.
     let rest = upgrade.input.count - consumed
     do throws(HandshakeError) {
-      let chosen = try upgrade.handshake.check(head)
-      open(try upgrade.handshake.agreedCompression(head))
+      let (subprotocol, compression) = try upgrade.handshake.check(head)
+      open(compression)
       offset -= rest
-      return .opened(subprotocol: chosen)
+      return .opened(subprotocol: subprotocol)
     } catch {
       throw unsafe .handshake(error, head, body: Array(buffer[(buffer.count - rest)...]))
     }

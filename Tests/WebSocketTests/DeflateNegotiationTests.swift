@@ -114,8 +114,7 @@ import Testing
     var parser = ResponseParser()
     guard case .response(let head, _) = try Array((text + "\r\n").utf8).withUnsafeBytes({ try parser.parse($0) })
     else { throw HTTPError.malformedStartLine }
-    _ = try client.check(head)
-    return try client.agreedCompression(head)
+    return try client.check(head).compression
   }
 
   @Test("A client takes the answers that its offer allows, and fails on all others") func client() throws {

@@ -150,7 +150,7 @@ import Testing
     buffer.removeAll()
     server.write(into: &buffer, subprotocols: Self.protocols)
     let answer = try response(String(decoding: buffer.array(), as: UTF8.self))
-    #expect(try client.check(answer) == 0)
+    #expect(try client.check(answer).subprotocol == 0)
   }
 
   @Test("Each check of RFC 6455 §4.1 fails the client's handshake") func clientChecks() throws {
@@ -171,7 +171,7 @@ import Testing
     for (text, expected) in cases {
       let head = try response(text + "\r\n")
       do throws(HandshakeError) {
-        #expect(try client(["a"]).check(head) == nil)
+        #expect(try client(["a"]).check(head).subprotocol == nil)
         #expect(expected == nil)
       } catch {
         #expect(error == expected)

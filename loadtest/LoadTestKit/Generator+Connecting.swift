@@ -53,7 +53,7 @@ extension Generator {
 
   private func hub(of peer: PeerPointer) -> SocketAddress {
     guard scenario.ridersPort > 0, peer.pointee.kind == .rider else { return address }
-    return address.on(port: UInt16(scenario.ridersPort))
+    return address.with(port: UInt16(scenario.ridersPort))
   }
 
   /// Loopback has many addresses, each with its own ports; elsewhere the kernel chooses.

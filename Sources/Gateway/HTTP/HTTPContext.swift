@@ -80,7 +80,7 @@ final class HTTPSettings {
       residentBytes: ProcessFacts.residentBytes() ?? 0, cpuNanoseconds: ProcessFacts.cpuTimeNanoseconds(),
       incompleteBytes: admissions.incomplete, started: shared.started, commit: configuration.commit,
       isDraining: shared.lifecycle.isShuttingDown, reloads: reloads, certificateEnd: configuration.tls?.notAfter,
-      openFileLimit: ProcessFacts.openFiles, openDescriptors: ProcessFacts.openDescriptors())
+      openFileLimit: ProcessFacts.currentFileLimit, openDescriptors: ProcessFacts.openDescriptors())
   }
 
   private var reloads: [(what: StaticString, isSuccessful: Bool, timestamp: Int64)] {

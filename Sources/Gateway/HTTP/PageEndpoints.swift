@@ -59,7 +59,7 @@ enum PageEndpoints {
         OutgoingField("Cache-Control", "no-cache"), OutgoingField("Vary", "Accept-Encoding"),
         OutgoingField("ETag", compressed == nil ? plain : gzip),
       ]
-    if asked.haveTag(among: [plain, gzip]) { return Response(.notModified, fields: common) }
+    if asked.ifNoneMatch(has: [plain, gzip]) { return Response(.notModified, fields: common) }
     let coding = compressed == nil ? [] : [OutgoingField("Content-Encoding", "gzip")]
     return Response(.ok, contentType: file.type, body: compressed ?? file.bytes, fields: common + coding)
   }
@@ -102,7 +102,7 @@ enum PageEndpoints {
       guard let image = try worker.reader.image(tile) else { return Response(.noContent, fields: cached) }
       let tag = "\"\(image.tag)\""
       let fields = cached + [OutgoingField("ETag", tag)]
-      if asked.haveTag(among: [tag]) { return Response(.notModified, fields: fields) }
+      if asked.ifNoneMatch(has: [tag]) { return Response(.notModified, fields: fields) }
       return Response(.ok, contentType: image.type, body: image.bytes, fields: fields)
     } catch {
       let now = ClockReading.uptime()
