@@ -1,6 +1,7 @@
-// Kernel interfaces that the Glibc module does not import.
+// Linux interfaces that Swift's Glibc module does not have.
 #pragma once
-// What the C library declares belongs to Swift's module of it, whichever module is loaded first.
+// Imports Swift's Glibc module before the headers below. They include headers of the C library, whose declarations would
+// otherwise belong to this module, too: Swift would see each type twice.
 #pragma clang module import SwiftGlibc
 #include <malloc.h>
 #include <poll.h>
@@ -19,12 +20,12 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 
-// Declared by glibc only under _GNU_SOURCE, which the importer does not define.
+// glibc declares these only where _GNU_SOURCE is defined, which Swift's importer of C headers does not do.
 int accept4(int fd, struct sockaddr *address, socklen_t *length, int flags);
 int pthread_setname_np(pthread_t thread, const char *name);
 int sched_getaffinity(pid_t process, size_t size, cpu_set_t *set);
 int ppoll(struct pollfd *descriptors, nfds_t count, const struct timespec *timeout, const sigset_t *signals);
-// io_uring(7), which glibc has no functions for.
+// glibc has no wrappers for the system calls of io_uring(7).
 long syscall(long number, ...);
 static inline int hub_io_uring_setup(unsigned entries, struct io_uring_params *parameters) {
   return (int)syscall(SYS_io_uring_setup, entries, parameters);
@@ -32,11 +33,12 @@ static inline int hub_io_uring_setup(unsigned entries, struct io_uring_params *p
 static inline int hub_io_uring_enter(int ring, unsigned submit, unsigned least, unsigned flags) {
   return (int)syscall(SYS_io_uring_enter, ring, submit, least, flags, (void *)0, (size_t)0);
 }
-// The variables of the environment, `NAME=value` each, ended by NULL.
+// The environment: an array of `NAME=value` strings that ends with NULL. Swift does not import the variable itself.
 static inline char *const *hub_environment(void) {
   extern char **environ;
   return environ;
 }
-// Used by the tests only: processors, and a table of descriptors, for one thread, to run out without harm to others.
+// For tests only: they restrict one thread to some processors, and give it a table of descriptors of its own (unshare
+// by close_range), so that it can run out of descriptors without affecting other threads.
 int sched_setaffinity(pid_t process, size_t size, const cpu_set_t *set);
 int close_range(unsigned int first, unsigned int last, int flags);
