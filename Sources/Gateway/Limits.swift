@@ -276,10 +276,10 @@ public struct Limits: Sendable {
   /// Bytes of a long answer in one piece that is compressed when sent.
   var compressedPieceBytes: Int { min(gzipPieceBytes, answerPieceBytes) }
 
-  /// Descriptors that are not connections: files, listeners, epoll instances, rings, and some 400 where there are as
-  /// many webhooks as there may be, each with 16 requests at once. A quarter of what the process may open, within these
-  /// bounds.
-  private static let reservedDescriptors = 64...512
+  /// Descriptors that are not clients' connections: files, listeners, epoll instances, rings, operators' connections, and
+  /// some 400 where there are as many webhooks as there may be, each with 16 requests at once. A quarter of what the
+  /// process may open, within these bounds.
+  private static let reservedDescriptors = 64 + EventLoopLimits.unpacedConnections...512
 
   /// The kernel's table of open files is grown to this at the start; 1 MiB of its memory.
   static let descriptorsAtStart = 128 * 1024

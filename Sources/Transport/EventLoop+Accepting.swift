@@ -9,8 +9,9 @@ extension EventLoop {
   ///
   /// `reusePort` lets several loops (and processes of the same user, see `PortLock`) listen on one address; the kernel
   /// spreads connections over them. `::` accepts IPv4 too. Several calls listen on several addresses: `acceptedOn`
-  /// gives the index. `isPaced` is false where `acceptsPerSecond` does not apply. With `tls` its connections use TLS:
-  /// `accepted` comes before the handshake, `received` has plaintext.
+  /// gives the index. Where `isPaced` is false `acceptsPerSecond` does not apply, and `unpacedConnections` go beyond
+  /// `maximumConnections`. With `tls` its connections use TLS: `accepted` comes before the handshake, `received` has
+  /// plaintext.
   public func listen(
     _ address: SocketAddress, reusePort: Bool = false, backlog: Int32 = 4096, isPaced: Bool = true,
     tls: TLSServer? = nil
@@ -20,7 +21,7 @@ extension EventLoop {
     return bound
   }
 
-  /// Listens on a socket that another process has opened. `isPaced`: connections are accepted at the loop's pace.
+  /// Listens on a socket that another process has opened. `isPaced` and `tls` as for an address.
   public func listen(
     on inherited: InheritedListener, isPaced: Bool = true, tls: TLSServer? = nil
   ) throws(SystemError) {
@@ -83,15 +84,16 @@ extension EventLoop {
       case .connection(let descriptor, let peer):
         acceptedOn = index
         if listeners[index].isPaced { acceptPace -= 1 }
-        welcome(descriptor, peer, listeners[index].tls, delegate)
+        welcome(descriptor, peer, listeners[index], delegate)
       }
     }
   }
 
   private func welcome(
-    _ descriptor: Int32, _ peer: SocketAddress, _ server: TLSServer?, _ delegate: (any EventLoopDelegate)?
+    _ descriptor: Int32, _ peer: SocketAddress, _ listener: Listener, _ delegate: (any EventLoopDelegate)?
   ) {
-    guard counters.connections < limits.maximumConnections else {
+    let reserve = listener.isPaced ? 0 : EventLoopLimits.unpacedConnections
+    guard counters.connections < limits.maximumConnections + reserve else {
       counters.refused += 1
       sockets.close(descriptor, reset: true)
       return
@@ -99,7 +101,7 @@ extension EventLoop {
     do throws(SystemError) {
       let id = try adopt(descriptor, state: .open, interest: .readable)
       counters.accepted += 1
-      if let server {
+      if let server = listener.tls {
         server.ticketKeys.look(at: now.uptimeNanoseconds)
         unsafe secure(id, TLSStream(server, tls.buffers(limits)))
       }

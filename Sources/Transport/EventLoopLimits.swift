@@ -9,6 +9,9 @@ public struct EventLoopLimits: Sendable, Hashable {
   /// that its client fails fast and tries elsewhere instead of waiting in the kernel's backlog; `connect` throws
   /// EMFILE.
   public var maximumConnections = 100_000
+  /// Connections beyond `maximumConnections` that listeners without a pace may still accept: a flood at a paced listener
+  /// leaves room for operators.
+  public static let unpacedConnections = 16
 
   /// Bytes read from one socket in one turn, and the size of the loop's only read buffer. 64 KiB holds some 300 fixes
   /// and fits the second-level cache; more would only let a busy peer delay others.
@@ -106,7 +109,7 @@ public struct EventLoopLimits: Sendable, Hashable {
   public init() {}
 
   func validate() {
-    precondition(maximumConnections > 0 && maximumConnections < Int(ConnectionSlab.noSlot))
+    precondition(maximumConnections > 0 && maximumConnections < Int(ConnectionSlab.noSlot) - Self.unpacedConnections)
     precondition(
       readBufferBytes >= 512 && readBytesPerTurn > 0 && eventsPerTurn > 0 && acceptsPerTurn > 0 && timersPerTurn > 0
         && segmentsPerTurn > 0)

@@ -138,6 +138,18 @@ import Testing
     #expect(throws: SystemError.self) { try pair.server.connect(pair.address) }
   }
 
+  @Test func `a listener without a pace accepts some more than the maximum, which no flood can take`() throws {
+    var limits = EventLoopLimits()
+    limits.maximumConnections = 2
+    let pair = try Pair(server: limits)
+    let admin = try pair.server.listen(.loopback(port: 0), isPaced: false)
+    for _ in 0..<5 { _ = try pair.client.connect(pair.address) }
+    pair.turn(until: { pair.atServer.accepted.count == 2 && pair.server.counters.refused == 3 })
+    for _ in 0...EventLoopLimits.unpacedConnections { _ = try pair.client.connect(admin) }
+    pair.turn(until: { pair.server.counters.refused == 4 })
+    #expect(pair.atServer.accepted.count == 2 + EventLoopLimits.unpacedConnections)
+  }
+
   @Test func `a thousand connections echo, and all of them end`() throws {
     let pair = try Pair()
     pair.atServer.onReceived = { [unowned pair] id, bytes in pair.atServer.send(Array(bytes), to: id) }

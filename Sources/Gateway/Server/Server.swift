@@ -177,8 +177,8 @@ public final class Server: Sendable {
     return loop
   }
 
-  /// The first loop has the admin port, too. No pace of accepts and no limit by address applies there, so that
-  /// operators always get in.
+  /// The first loop has the admin port, too. No pace of accepts and no limit by address applies there, and some
+  /// connections are reserved for it, so that operators always get in.
   private static func listenForOperators(
     _ loop: EventLoop, _ configuration: ServerConfiguration
   ) throws(SystemError) -> SocketAddress? {
