@@ -49,7 +49,7 @@ extension EventLoop {
 
   /// All is sent: sends FIN, and waits for the peer's, unless that has come.
   func finishSending(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) {
-    if unsafe connection.pointee.flags.contains(.isTLS), unsafe !hasSaidGoodbye(id, connection) { return }
+    if unsafe connection.pointee.flags.contains(.isTLS), unsafe !sayGoodbye(id, connection) { return }
     guard unsafe !connection.pointee.flags.contains(.peerHasFinished),
       unsafe sockets.finish(connection.pointee.descriptor)
     else {

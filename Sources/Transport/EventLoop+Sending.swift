@@ -187,7 +187,8 @@ extension EventLoop {
   private func sendQueued() {
     if unsafe state.pointee.sendRing!.submit() { counters.sendBatches += 1 }
     while let (entry, transfer) = unsafe state.pointee.sendRing!.takeResult() {
-      // It is live: a flush ends only the connection that it writes to, and each is in the ring once.
+      // It is live: a flush ends only the connection that it writes to, which is in the ring once, and others that have
+      // an outbox, which are in no ring.
       guard let connection = unsafe slab.live(entry.connection) else { continue }
       let id = entry.connection
       var (index, skip) = (entry.first, 0)
@@ -316,33 +317,41 @@ extension EventLoop {
     if isFull { unsafe overflow(id, connection, together: most < limits.outboxBytesPerConnection) }
   }
 
-  /// Lets the largest outboxes overflow until all together have room for so many bytes more, or until none holds more
-  /// than `cost`, which this one would hold. Gives the room.
+  /// Lets the largest outboxes give way until all together have room for so many bytes more, or until none holds more
+  /// than this one, whose frames would cost `cost`. Gives the room.
   private func makeRoom(_ bytes: Int, for outbox: Outbox, holding cost: Int) -> Int {
     while limits.outboxBytesTotal - counters.outboxBytes < bytes, let other = outboxRanks.largest(but: outbox),
-      other.cost > cost
+      other.heldBytes > cost + outbox.sealedBytes
     { giveWay(other) }
     return max(0, limits.outboxBytesTotal - counters.outboxBytes)
   }
 
   /// Drops an outbox's frames, and this turn's sends to it, which would follow a gap, and notes an overflow for the
-  /// owner. A closing connection keeps its last frames; its timer ends it.
+  /// owner. Ends a connection that nothing can be dropped of: one that is closing, whose last frames those are, or one
+  /// with nothing but the rest of a frame.
   private func giveWay(_ outbox: Outbox) {
-    outboxRanks.remove(outbox)
-    outbox.givesWay = true
     let id = outbox.owner
-    guard let connection = unsafe slab.live(id), unsafe connection.pointee.state != .closing else { return }
-    unsafe dropSends(connection)
+    guard let connection = unsafe slab.live(id) else { preconditionFailure("an outbox without a connection is ranked") }
     let before = outbox.cost
-    counters.dropped += UInt64(outbox.dropUnbegun())
+    let dropped = unsafe connection.pointee.state == .closing ? 0 : outbox.dropUnbegun()
     account(outbox, since: before)
+    unsafe dropSends(connection)
+    counters.dropped += UInt64(dropped)
     unsafe overflow(id, connection, together: true)
+    if dropped == 0 { unsafe doom(id, connection, .closedByUs) }
   }
 
   /// Counts a change of an outbox whose cost was `before`, and ranks it anew.
   @inline(__always)
   func account(_ outbox: Outbox, since before: Int) {
     counters.outboxBytes += outbox.cost - before
+    outboxRanks.update(outbox)
+  }
+
+  /// Counts the sealed records of a blocked connection, and ranks its outbox anew.
+  func account(_ outbox: Outbox, sealedBytes: Int) {
+    counters.outboxBytes += sealedBytes - outbox.sealedBytes
+    outbox.sealedBytes = sealedBytes
     outboxRanks.update(outbox)
   }
 
@@ -380,8 +389,9 @@ extension EventLoop {
     guard let outbox = unsafe connection.pointee.outbox else { return }
     unsafe connection.pointee.outbox = nil
     outboxRanks.remove(outbox)
-    counters.outboxBytes -= outbox.cost
+    counters.outboxBytes -= outbox.heldBytes
     counters.blockedConnections -= 1
+    outbox.sealedBytes = 0
     outbox.clear()
     if spareOutboxes.count < 64 { spareOutboxes.append(outbox) }
   }

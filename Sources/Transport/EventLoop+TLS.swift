@@ -151,14 +151,15 @@ extension EventLoop {
     unsafe buffers.pointee.output.withBytes {
       unsafe stream.pointee.unsent.append(UnsafeRawBufferPointer(rebasing: $0[sent...]))
     }
-    counters.outboxBytes += count - sent
-    guard unsafe stream.pointee.unsent.count <= limits.tlsUnsentBytes else { return .tlsFailed(.unreadAnswers) }
+    let unsent = unsafe stream.pointee.unsent.count
+    guard unsent <= limits.tlsUnsentBytes else { return .tlsFailed(.unreadAnswers) }
     // Last, because epoll may refuse it, which dooms the connection and ends the stream.
     if unsafe connection.pointee.outbox == nil {
       unsafe block(id, connection)
     } else {
       unsafe watch(id, connection)
     }
+    if let outbox = unsafe connection.pointee.outbox { account(outbox, sealedBytes: unsent) }
     return nil
   }
 
@@ -170,7 +171,7 @@ extension EventLoop {
     switch unsafe stream.pointee.unsent.withBytes({ unsafe sockets.send(connection.pointee.descriptor, $0) }) {
     case .moved(let sent):
       noteWritten(sent)
-      counters.outboxBytes -= sent
+      if let outbox = unsafe connection.pointee.outbox { account(outbox, sealedBytes: count - sent) }
       if sent == count {
         unsafe stream.pointee.unsent.removeAll(keepingAtMost: 0)
       } else {
@@ -248,7 +249,7 @@ extension EventLoop {
   // MARK: The end
 
   /// Sends close_notify before FIN; false while it waits for the kernel, and then `finishSending` is called again.
-  func hasSaidGoodbye(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) -> Bool {
+  func sayGoodbye(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) -> Bool {
     let stream = unsafe tls.pointer(id.slot)
     guard unsafe stream.pointee.sealGoodbye() else { return true }
     if let cause = unsafe emit(id, connection, stream) {
@@ -267,7 +268,6 @@ extension EventLoop {
     if case .tlsFailed(let failure) = cause, unsafe stream.pointee.isSecured, failure != .truncated {
       counters.tlsFailures += 1
     }
-    unsafe counters.outboxBytes -= stream.pointee.unsent.count
     tls.remove(id.slot)
   }
 }

@@ -41,8 +41,8 @@ final class Outbox {
   /// The connection that it belongs to.
   var owner = ConnectionID(slot: 0, generation: 0)
   var place: Place?
-  /// Whether it has given way to others: it is in no rank then, until it is empty.
-  var givesWay = false
+  /// Bytes of TLS records that are sealed already and leave before its frames.
+  var sealedBytes = 0
 
   init() {}
 
@@ -51,6 +51,9 @@ final class Outbox {
   var bufferedBytes: Int { buffer.count }
   /// Its cost towards limits.
   var cost: Int { liveBytes + liveCount * EventLoopLimits.frameOverheadBytes }
+
+  /// What the connection holds of the limit of all outboxes: its frames and its sealed records.
+  var heldBytes: Int { cost + sealedBytes }
 
   /// Its cost with a frame of so many bytes more, which replaces an unsent one of its key.
   func cost(with bytes: Int, key: UInt64) -> Int {
@@ -165,7 +168,6 @@ final class Outbox {
     head = 0
     liveBytes = 0
     liveCount = 0
-    givesWay = false
   }
 
   private func closeGaps() {

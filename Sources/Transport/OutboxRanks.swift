@@ -5,7 +5,7 @@
 //
 // Sizes count by powers of two, which makes each change O(1); what is found has at least half the size of the largest.
 
-/// The outboxes of a loop, except for those that have given way, by the bit width of their cost.
+/// The outboxes of a loop by the bit width of what they hold.
 struct OutboxRanks {
   private var ranks = [[Outbox]](repeating: [], count: Int.bitWidth)
 
@@ -15,10 +15,9 @@ struct OutboxRanks {
     return last !== outbox ? last : rank.dropLast().last
   }
 
-  /// Moves an outbox to the rank of its present cost, unless it has given way.
+  /// Moves an outbox to the rank of what it holds now.
   mutating func update(_ outbox: Outbox) {
-    guard !outbox.givesWay else { return }
-    let rank = Int.bitWidth - outbox.cost.leadingZeroBitCount
+    let rank = Int.bitWidth - outbox.heldBytes.leadingZeroBitCount
     if let place = outbox.place {
       if place.rank == rank { return }
       remove(outbox)

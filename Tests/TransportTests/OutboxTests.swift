@@ -36,6 +36,18 @@ import Testing
     }
   }
 
+  @Test func `holds its frames and the sealed records before them, and is ranked by both`() {
+    var ranks = OutboxRanks()
+    let (one, other) = (Outbox(), Outbox())
+    _ = [UInt8](repeating: 0, count: 1000).withUnsafeBytes { one.append($0, key: 0, limit: .max) }
+    other.sealedBytes = 10_000
+    for outbox in [one, other] { ranks.update(outbox) }
+    #expect(ranks.largest() === other && other.heldBytes == 10_000 && other.cost == 0)
+    other.sealedBytes = 0
+    ranks.update(other)
+    #expect(ranks.largest() === one && one.heldBytes == one.cost)
+  }
+
   @Test(arguments: [1, 2, 3, 4, 5] as [UInt64])
   func `gives the same bytes as the plain model, whatever is appended, sent and dropped`(seed: UInt64) {
     var random = SplitMix64(seed: seed)

@@ -260,6 +260,20 @@ struct TestFrame: Equatable {
     throws
   {
     let (pair, hoarders) = try blocked(450_000)
+    let (client, frames) = try sendMuch(pair)
+    #expect(pair.atServer.overflowed.count == 1 && hoarders.contains(pair.atServer.overflowed[0]))
+    #expect(pair.server.counters.overflowedTogether == 1)
+    pair.client.resumeReading(client)
+    pair.turn(until: { pair.atClient.received[client]?.count == frames.reduce(0) { $0 + $1.bytes.count } })
+    #expect(TestFrame.parse(pair.atClient.received[client] ?? []) == frames)
+    for id in hoarders { pair.server.abort(id) }
+    pair.turn(times: 1)
+    #expect(pair.server.counters.outboxBytes == 0 && pair.server.outboxRanks.largest() == nil)
+    #expect(pair.atServer.callbacksDuringOperation == 0)
+  }
+
+  /// A reader that holds little is sent 80 frames, which all outboxes together have no room for.
+  private func sendMuch(_ pair: Pair) throws -> (client: ConnectionID, frames: [TestFrame]) {
     let (client, server) = try pair.connect()
     pair.client.pauseReading(client)
     var frames: [TestFrame] = []
@@ -270,19 +284,41 @@ struct TestFrame: Equatable {
     }
     while !pair.server.isBlocked(server), frames.count < 10_000 { send(5000) }
     for _ in 0..<80 { send(1000) }
-    #expect(pair.atServer.overflowed.count == 1 && hoarders.contains(pair.atServer.overflowed[0]))
-    #expect(pair.server.counters.overflowedTogether == 1)
+    #expect(!pair.atServer.overflowed.contains(server))
+    #expect(pair.server.counters.overflowedTogether >= 1)
     // The rest of a frame that has begun is kept whatever the limit says: one a connection.
     #expect(pair.server.counters.outboxBytes <= 500_000 + 4 * 5076)
+    return (client, frames)
+  }
+
+  @Test func `closing connections that hold much end for it, so that a reader with little unsent goes on`() throws {
+    let (pair, hoarders) = try blocked(450_000)
+    for id in hoarders { pair.server.close(id) }
+    let (client, frames) = try sendMuch(pair)
+    let ended = hoarders.filter { pair.atServer.closed[$0] != nil }
+    #expect(ended.count == 1 && pair.atServer.closed[ended[0]] == .closedByUs)
+    #expect(pair.atServer.overflowed.isEmpty)
     pair.client.resumeReading(client)
-    pair.turn(until: { !pair.server.isBlocked(server) })
-    pair.server.close(server)
-    pair.turn(until: { pair.atClient.closed[client] != nil })
+    pair.turn(until: { pair.atClient.received[client]?.count == frames.reduce(0) { $0 + $1.bytes.count } })
     #expect(TestFrame.parse(pair.atClient.received[client] ?? []) == frames)
     for id in hoarders { pair.server.abort(id) }
-    pair.turn(times: 1)
-    #expect(pair.server.counters.outboxBytes == 0 && pair.server.outboxRanks.largest() == nil)
     #expect(pair.atServer.callbacksDuringOperation == 0)
+  }
+
+  @Test func `one that gives way still gets a last word`() throws {
+    let (pair, hoarders) = try blocked(450_000)
+    pair.atServer.onOverflowed = { [unowned pair] id in
+      pair.server.dropPending(id)
+      pair.atServer.send([9, 8, 7], to: id)
+      pair.server.close(id)
+    }
+    _ = try sendMuch(pair)
+    let loser = try #require(pair.atServer.overflowed.first)
+    #expect(hoarders.contains(loser) && pair.atServer.closed[loser] == nil)
+    let client = pair.atClient.connected[try #require(pair.atServer.accepted.firstIndex(of: loser))]
+    pair.client.resumeReading(client)
+    pair.turn(until: { pair.atClient.closed[client] != nil })
+    #expect(pair.atClient.received[client]?.suffix(3) == [9, 8, 7])
   }
 
   @Test func `a newer state that takes the place of an older one closes nobody's connection`() throws {
