@@ -82,6 +82,11 @@ public struct EventLoopLimits: Sendable, Hashable {
   /// Bytes that such a step counts as towards `readBytesPerTurn`: it takes as long as reading some 50 messages.
   static let tlsHandshakeBytes = 8 * 1024
 
+  /// Bytes that a server reads of a handshake: a ClientHello of `clientHelloBytes` and a chain of certificates. Past it
+  /// the handshake fails (counted as `tlsHandshakesFailed`). OpenSSL keeps what is incomplete of them, which
+  /// `outboxBytesTotal` does not count.
+  public var tlsHandshakeReadBytes = EventLoopLimits.clientHelloBytes + EventLoopLimits.clientChainBytes
+
   /// TLS key updates (RFC 8446 §4.6.3) and renegotiations, which are refused, of one connection without data in
   /// between. Past it the connection ends: each costs an answer, and no honest peer needs so many.
   public var tlsKeyUpdates = 32
@@ -119,11 +124,15 @@ public struct EventLoopLimits: Sendable, Hashable {
     precondition(outboxBytesTotal >= outboxBytesPerConnection && arenaKeepBytes >= 0)
     precondition(kernelUnsentBytes >= 0 && kernelSendBufferBytes >= 0)
     precondition(tlsHandshakesPerTurn > 0 && tlsKeyUpdates >= 0 && tlsUnsentBytes >= 2 * TLSBuffers.recordBytes)
+    precondition(tlsHandshakeReadBytes > 0)
     precondition(closeMilliseconds >= 0 && acceptRetryMilliseconds >= 0)
   }
 }
 
 extension EventLoopLimits {
+  /// Bytes of a ClientHello, which has up to 2,000. OpenSSL would make room for 131,396 where a peer announces so many
+  /// (RFC 8446 §4, §4.1.2). Past it the handshake fails at once.
+  static let clientHelloBytes = 16 * 1024
   /// Bytes of a client's certificates, and how many may be between its own and an authority. Past either it is refused.
   static let clientChainBytes = 16 * 1024
   static let clientChainLength: Int32 = 4

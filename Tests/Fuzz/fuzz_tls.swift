@@ -87,7 +87,9 @@ private struct End: ~Copyable {
 
 private func makeBuffers() -> UnsafeMutablePointer<TLSBuffers> {
   let buffers = UnsafeMutablePointer<TLSBuffers>.allocate(capacity: 1)
-  buffers.initialize(to: TLSBuffers(inputBytes: inputBytes, keyUpdateLimit: 4))
+  var limits = EventLoopLimits()
+  limits.tlsKeyUpdates = 4
+  buffers.initialize(to: TLSBuffers(inputBytes: inputBytes, limits))
   return buffers
 }
 

@@ -79,6 +79,58 @@ import Testing
     #expect(try pair.refusal(TLSPeer(makeClient(), name: "localhost")) == nil)
   }
 
+  /// A record with the header of a ClientHello of so many bytes, and records with a byte of it each.
+  private func helloHeaders(_ count: Int) -> [[UInt8]] {
+    let header = [UInt8(SSL3_MT_CLIENT_HELLO)] + [16, 8, 0].map { UInt8(truncatingIfNeeded: count >> $0) }
+    return [[22, 3, 3, 0, 4] + header, header.flatMap { [22, 3, 3, 0, 1, $0] }]
+  }
+
+  @Test func `a ClientHello that would be too long is refused when it says so, before there is room for it`() throws {
+    let pair = try Pair(tls: makeServer())
+    for (count, isTaken) in [(EventLoopLimits.clientHelloBytes, true), (EventLoopLimits.clientHelloBytes + 1, false)] {
+      for opening in helloHeaders(count) {
+        let (client, server) = try pair.connect()
+        let before = pair.server.counters.bytesRead
+        pair.atClient.send(opening, to: client)
+        pair.turn(until: { pair.server.counters.bytesRead == before + UInt64(opening.count) })
+        #expect(pair.atServer.closed[server] == (isTaken ? nil : .tlsFailed(.longHandshake)))
+      }
+    }
+    #expect(pair.server.counters.tlsHandshakesFailed == 2)
+  }
+
+  @Test func `so is the second one, which a server asks for that wants another group`() throws {
+    let server = try makeServer()
+    let context = server.current.first.raw
+    let isSet = "P-384".withCString {
+      SSL_CTX_ctrl(context, SSL_CTRL_SET_GROUPS_LIST, 0, UnsafeMutableRawPointer(mutating: $0))
+    }
+    #expect(isSet == 1)
+    let pair = try Pair(tls: server)
+    let honest = try HeldConnection(pair, TLSPeer(makeClient(TLS1_3_VERSION), name: "localhost"))
+    honest.shakeHands()
+    for header in helloHeaders(EventLoopLimits.clientHelloBytes + 1) {
+      let client = try HeldConnection(pair, TLSPeer(makeClient(TLS1_3_VERSION), name: "localhost"))
+      client.send(client.held.start())
+      pair.turn(until: { !client.takeReceived().isEmpty })
+      client.send(header)
+      pair.turn(until: { client.causeAtServer != nil })
+      #expect(client.causeAtServer == .tlsFailed(.longHandshake))
+    }
+  }
+
+  @Test(arguments: tlsVersions)
+  func `a handshake is read up to a limit`(version: Int32) throws {
+    var limits = EventLoopLimits()
+    limits.tlsHandshakeReadBytes = 100
+    let pair = try Pair(tls: makeServer(), server: limits)
+    let client = try HeldConnection(pair, TLSPeer(makeClient(version), name: "localhost"))
+    client.send(client.held.start())
+    pair.turn(until: { client.causeAtServer != nil })
+    #expect(client.causeAtServer == .tlsFailed(.longHandshake))
+    #expect(pair.server.counters.tlsHandshakesFailed == 1)
+  }
+
   @Test(arguments: tlsVersions)
   func `a handshake that is cut anywhere ends the connection and is counted`(version: Int32) throws {
     let server = try makeServer()

@@ -32,9 +32,12 @@ struct TLSBuffers: ~Copyable {
   /// read.
   var keyUpdates = 0
   let keyUpdateLimit: Int
+  /// Bytes that a server reads of a handshake.
+  let handshakeLimit: Int
 
-  init(inputBytes: Int, keyUpdateLimit: Int) {
-    self.keyUpdateLimit = keyUpdateLimit
+  init(inputBytes: Int, _ limits: EventLoopLimits) {
+    keyUpdateLimit = limits.tlsKeyUpdates
+    handshakeLimit = limits.tlsHandshakeReadBytes
     unsafe input = .allocate(byteCount: inputBytes, alignment: 64)
     unsafe plaintext = .allocate(byteCount: TLSBuffers.recordBytes, alignment: 64)
   }
@@ -51,6 +54,8 @@ struct TLSBuffers: ~Copyable {
   }
 
   var isInputEmpty: Bool { next == end }
+  /// What OpenSSL has not taken yet.
+  var offered: UnsafeRawBufferPointer { unsafe UnsafeRawBufferPointer(rebasing: input[next..<end]) }
   var hasTooManyKeyUpdates: Bool { keyUpdates > keyUpdateLimit }
 
   fileprivate mutating func read(_ target: UnsafeMutableRawPointer, _ count: Int) -> Int {

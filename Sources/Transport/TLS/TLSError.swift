@@ -57,6 +57,9 @@ public struct TLSFailure: Hashable, Sendable, CustomStringConvertible {
   public static let unreadAnswers = TLSFailure(code: -4)
   /// More records that carry next to nothing than `EventLoopLimits.tlsMissingBytes` allows.
   public static let tooManySmallRecords = TLSFailure(code: -6)
+  /// The client's part of the handshake is longer than `EventLoopLimits.tlsHandshakeReadBytes`, or its ClientHello than
+  /// `EventLoopLimits.clientHelloBytes`.
+  public static let longHandshake = TLSFailure(code: -7)
   /// OpenSSL failed internally, such as for lack of memory.
   public static let `internal` = TLSFailure(code: -5)
 
@@ -81,6 +84,7 @@ public struct TLSFailure: Hashable, Sendable, CustomStringConvertible {
     case .handshakeCut: "cut off during the TLS handshake"
     case .tooManyKeyUpdates: "too many TLS key updates or renegotiations"
     case .tooManySmallRecords: "too many small TLS records"
+    case .longHandshake: "its TLS handshake is too long"
     case .unreadAnswers: "answers of TLS are not read"
     case .internal: "TLS failed inside OpenSSL"
     case let failure where failure.isCertificate:

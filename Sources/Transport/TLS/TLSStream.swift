@@ -37,6 +37,9 @@ struct TLSStream: ~Copyable {
   var unsent = ByteBuffer()
   private var keyUpdates = 0
   private var smallRecords = SmallRecords()
+  /// What a server has read of a handshake.
+  private var handshakeBytes = 0
+  private var hello = HelloLength()
   /// The handshake is done: output may be sealed.
   private(set) var isSecured = false
   private(set) var isResumed = false
@@ -139,6 +142,9 @@ struct TLSStream: ~Copyable {
     unsafe buffers.pointee.keyUpdates = keyUpdates
     // Discards what a failed connection left unread.
     defer { unsafe buffers.pointee.offer(0) }
+    if unsafe !isClient && !isSecured && announcesTooMuch(buffers.pointee.offered) {
+      return (0, 0, .failed(fail(.longHandshake)))
+    }
     smallRecords.forgive(now: now)
     var filled = 0
     var records = 0
@@ -168,7 +174,17 @@ struct TLSStream: ~Copyable {
     keyUpdates = unsafe buffers.pointee.keyUpdates
     smallRecords.count(records, bytes: filled)
     noteSecured()
+    if unsafe !isClient && !isSecured && end == .none && handshakeBytes > buffers.pointee.handshakeLimit {
+      end = .failed(fail(.longHandshake))
+    }
     return (filled, records, end)
+  }
+
+  /// Counts bytes of a client's handshake before OpenSSL gets them; whether they begin a ClientHello that is too long.
+  /// It may be the second one (RFC 8446 §4.1.4). With TLS 1.2 there is none, and records look alike when encrypted.
+  private mutating func announcesTooMuch(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    handshakeBytes += bytes.count
+    return unsafe SSL_version(ssl) != TLS1_2_VERSION && hello.isTooLong(bytes)
   }
 
   private mutating func noteSecured() {
@@ -203,6 +219,56 @@ struct TLSStream: ~Copyable {
     _ = unsafe SSL_shutdown(ssl)
     ERR_clear_error()
     return true
+  }
+}
+
+/// Finds how long a ClientHello will be, in a client's records before they are encrypted (RFC 8446 §4, §5.1): OpenSSL
+/// makes room for all of it as soon as it has these four bytes, which may come in as many pieces and records.
+private struct HelloLength {
+  /// What there is of a record's header (five bytes) or of a message's (four), and how much of it.
+  private var recordHeader: UInt64 = 0
+  private var recordHeaderBytes = 0
+  private var messageHeader: UInt32 = 0
+  private var messageHeaderBytes = 0
+  /// Bytes to come of the record and of the message whose header was read.
+  private var recordBytes = 0
+  private var messageBytes = 0
+  private var isHandshake = false
+
+  mutating func isTooLong(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    for index in bytes.indices {
+      let byte = unsafe bytes[index]
+      guard recordBytes > 0 else {
+        readRecordHeader(byte)
+        continue
+      }
+      recordBytes -= 1
+      if isHandshake, readMessage(byte) { return true }
+    }
+    return false
+  }
+
+  private mutating func readRecordHeader(_ byte: UInt8) {
+    recordHeader = recordHeader << 8 | UInt64(byte)
+    recordHeaderBytes += 1
+    guard recordHeaderBytes == 5 else { return }
+    isHandshake = recordHeader >> 32 == UInt64(SSL3_RT_HANDSHAKE)
+    recordBytes = Int(recordHeader & 0xFFFF)
+    (recordHeader, recordHeaderBytes) = (0, 0)
+  }
+
+  private mutating func readMessage(_ byte: UInt8) -> Bool {
+    guard messageBytes == 0 else {
+      messageBytes -= 1
+      return false
+    }
+    messageHeader = messageHeader << 8 | UInt32(byte)
+    messageHeaderBytes += 1
+    guard messageHeaderBytes == 4 else { return false }
+    messageBytes = Int(messageHeader & 0xFF_FFFF)
+    let isHello = Int32(messageHeader >> 24) == SSL3_MT_CLIENT_HELLO
+    (messageHeader, messageHeaderBytes) = (0, 0)
+    return isHello && messageBytes > EventLoopLimits.clientHelloBytes
   }
 }
 
