@@ -19,13 +19,14 @@ public final class TestAuthority: Sendable {
   /// Its own certificate, in PEM: what a client trusts.
   public let pem: [UInt8]
 
-  public init(name: String = "Tests of the location hub") {
+  /// `parent`: the authority that signs this one's certificate, instead of itself.
+  public init(name: String = "Tests of the location hub", signedBy parent: TestAuthority? = nil) {
     key = makeKey(.p256)
     certificate = makeCertificate(name: name, key: key, seconds: -86_400...86_400 * 30)
     addExtension(certificate, issuer: certificate, NID_basic_constraints, "critical,CA:TRUE")
     addExtension(certificate, issuer: certificate, NID_key_usage, "critical,keyCertSign")
-    setIssuer(certificate, certificate)
-    sign(certificate, key)
+    setIssuer(certificate, parent?.certificate ?? certificate)
+    sign(certificate, parent?.key ?? key)
     pem = text(certificate)
   }
 

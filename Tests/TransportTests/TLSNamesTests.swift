@@ -16,7 +16,8 @@ private func certificate(
 
 /// A client with a certificate of this authority.
 private func makeOwner(
-  _ issuer: TestAuthority, names: [String], seconds: ClosedRange<Int> = -3600...86_400, usage: String = "clientAuth"
+  _ issuer: TestAuthority, names: [String], seconds: ClosedRange<Int> = -3600...86_400, usage: String = "clientAuth",
+  chain: [TestAuthority] = []
 ) throws -> TLSClient {
   let client = try TLSClient(trusting: authority.pem)
   let (certificate, key) = issuer.issue(for: names, seconds: seconds, usage: usage)
@@ -29,6 +30,11 @@ private func makeOwner(
   }
   #expect(SSL_CTX_use_certificate(client.context.raw, read) == 1)
   #expect(SSL_CTX_use_PrivateKey(client.context.raw, readKey) == 1)
+  for authority in chain {
+    _ = try forEachCertificate(in: authority.pem) {
+      #expect(SSL_CTX_ctrl(client.context.raw, SSL_CTRL_CHAIN_CERT, 0, UnsafeMutableRawPointer($0)) == 1)
+    }
+  }
   return client
 }
 
@@ -127,6 +133,17 @@ private func makeOwner(
     #expect(try visit(open, TLSPeer(makeOwner(issuer, names: ["api.example"]), name: "a.example")) == nil)
   }
 
+  @Test(arguments: [(4, false), (5, true)])
+  func `four authorities may be between a certificate and the one that is trusted`(count: Int, isRefused: Bool) throws {
+    let pair = try Pair(tls: makeServer(issuer.pem))
+    var chain: [TestAuthority] = []
+    for number in 0..<count {
+      chain.insert(TestAuthority(name: "between \(number)", signedBy: chain.first ?? issuer), at: 0)
+    }
+    let owner = try makeOwner(chain[0], names: ["api.example"], chain: chain)
+    #expect(try self.isRefused(pair, owner) == isRefused)
+  }
+
   @Test func `a session does not outlive the authority that has let it in`() throws {
     let server = try makeServer(issuer.pem)
     let pair = try Pair(tls: server)
@@ -190,6 +207,11 @@ private func makeOwner(
     }
     let (certificate, key) = authority.issue(for: ["a.example"])
     let revoked = authority.status(of: certificate, isGood: false, seconds: -60...3600)
+    let renewed = authority.issue(for: ["a.example"])
+    let stale = authority.status(of: certificate, seconds: -60...3600)
+    #expect(throws: TLSError.badStatus("it is of another certificate")) {
+      _ = try TLSCertificate(certificate: renewed.certificate, key: renewed.key, status: stale)
+    }
     #expect(throws: TLSError.badStatus("it does not say that the certificate is good")) {
       _ = try TLSCertificate(certificate: certificate, key: key, status: revoked)
     }

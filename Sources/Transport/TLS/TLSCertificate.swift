@@ -17,7 +17,7 @@ public final class TLSCertificate: Sendable {
   /// - Parameters:
   ///   - certificate: PEM, followed by its chain.
   ///   - key: PEM; the certificate's private key.
-  ///   - status: an OCSP response for it (RFC 6960 §4.2.1, DER). Clients that ask get it with the certificate (RFC 8446
+  ///   - status: an OCSP response for it alone (RFC 6960 §4.2.1, DER). Clients that ask get it with the certificate (RFC 8446
   ///     §4.4.2.1) while it is valid.
   public init(certificate: [UInt8], key: [UInt8], status: [UInt8]? = nil) throws(TLSError) {
     var (names, notAfter): ([String], Int64) = ([], .max)
@@ -28,8 +28,7 @@ public final class TLSCertificate: Sendable {
     }
     self.names = names.filter { $0.hasPrefix("DNS:") }.map { String($0.dropFirst(4)) }
     self.notAfter = notAfter
-    self.status = try status.map { (bytes) throws(TLSError) in try OCSPResponse(bytes) }
-    context = try unsafe TLSContext(TLS_server_method()) { (context) throws(TLSError) in
+    let context = try unsafe TLSContext(TLS_server_method()) { (context) throws(TLSError) in
       try unsafe useChain(certificate, context)
       try unsafe useKey(key, context)
       guard unsafe SSL_CTX_check_private_key(context) == 1 else { throw .keyDoesNotFit }
@@ -37,6 +36,10 @@ public final class TLSCertificate: Sendable {
       // One suffices, since a client has one connection. The default is two.
       unsafe SSL_CTX_set_num_tickets(context, 1)
       unsafe SSL_CTX_set_alpn_select_cb(context, chooseProtocol, nil)
+    }
+    self.context = context
+    self.status = try status.map { (bytes) throws(TLSError) in
+      try unsafe OCSPResponse(bytes, of: SSL_CTX_get0_certificate(context.raw))
     }
     if status != nil {
       unsafe hub_ssl_staple(context.raw, stapleStatus, Unmanaged.passUnretained(self).toOpaque())
@@ -55,7 +58,8 @@ private struct OCSPResponse {
   /// The end of its validity (s since 1970); `.max` where it has none.
   let until: Int64
 
-  init(_ bytes: [UInt8]) throws(TLSError) {
+  /// Throws where it is not of `certificate`: after a renewal there may be the response of the one before.
+  init(_ bytes: [UInt8], of certificate: OpaquePointer?) throws(TLSError) {
     self.bytes = bytes
     until = try unsafe bytes.withUnsafeBufferPointer { (buffer) throws(TLSError) -> Int64 in
       var next = buffer.baseAddress
@@ -68,6 +72,11 @@ private struct OCSPResponse {
       else { throw .badStatus("it is no answer to the question") }
       defer { unsafe OCSP_BASICRESP_free(basic) }
       guard let single = unsafe OCSP_resp_get0(basic, 0) else { throw .badStatus("it is of no certificate") }
+      var serial: UnsafeMutablePointer<ASN1_INTEGER>?
+      unsafe OCSP_id_get0_info(nil, nil, nil, &serial, OCSP_SINGLERESP_get0_id(single))
+      guard unsafe ASN1_INTEGER_cmp(serial, X509_get0_serialNumber(certificate)) == 0 else {
+        throw .badStatus("it is of another certificate")
+      }
       var until: UnsafeMutablePointer<ASN1_GENERALIZEDTIME>?
       let status = unsafe OCSP_single_get0_status(single, nil, nil, nil, &until)
       guard status == V_OCSP_CERTSTATUS_GOOD else { throw .badStatus("it does not say that the certificate is good") }
