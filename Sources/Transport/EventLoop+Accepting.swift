@@ -102,7 +102,7 @@ extension EventLoop {
       let id = try adopt(descriptor, state: .open, interest: .readable)
       counters.accepted += 1
       if let server = listener.tls {
-        server.ticketKeys.look(at: now.uptimeNanoseconds)
+        server.ticketKeys.look(at: now)
         unsafe secure(id, TLSStream(server, tls.buffers(limits)))
       }
       delegate?.accepted(id, from: peer)

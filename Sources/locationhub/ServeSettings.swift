@@ -2,6 +2,7 @@
 // table in deploy/README.md are made (`make docs`). Defaults are in `ServerConfiguration`, `Limits` and `HubLimits`;
 // limits that do not concern clients have no row.
 import HubBytes
+import HubCluster
 import HubCommandLine
 import HubCore
 import HubGateway
@@ -329,7 +330,8 @@ extension ServeOptions {
       tlsFiles = try TLSFiles(
         certificates: tlsCertificates, keys: tlsKeys, authorities: clientAuthorities,
         hasClientIdentities: !server.clientCertificates.isEmpty)
-      server.tls = try tlsFiles?.makeServer()
+      let secrets = server.cluster?.identity.keys.secrets(for: "location-hub TLS tickets")
+      server.tls = try tlsFiles?.makeServer(ticketSecrets: secrets ?? [])
     }
     checkAccess(&faults)
     try faults.check()

@@ -70,9 +70,11 @@ struct TLSFiles {
     self.authorities = authorities
   }
 
-  func makeServer() throws(CommandError) -> TLSServer {
+  func makeServer(ticketSecrets: [[UInt8]]) throws(CommandError) -> TLSServer {
     let (certificates, authorities) = try read()
-    do throws(TLSError) { return try TLSServer(certificates, clientAuthorities: authorities) } catch {
+    do throws(TLSError) {
+      return try TLSServer(certificates, clientAuthorities: authorities, ticketSecrets: ticketSecrets)
+    } catch {
       throw explained(error)
     }
   }

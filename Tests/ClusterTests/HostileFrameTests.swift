@@ -54,6 +54,14 @@ import Testing
     #expect(testKeys != FrameKeys(String(repeating: "ab", count: 32)))
   }
 
+  @Test("Each key gives a secret of its own for each purpose, the same at all hubs")
+  func secrets() throws {
+    let keys = try #require(FrameKeys(["ab", "cd"].map { String(repeating: $0, count: 32) }.joined(separator: "\n")))
+    let secrets = keys.secrets(for: "tickets")
+    #expect(Set(secrets + keys.secrets(for: "else")).count == 4 && secrets.allSatisfy { $0.count == 32 })
+    #expect(FrameKeys(String(repeating: "cd", count: 32))?.secrets(for: "tickets") == [secrets[1]])
+  }
+
   @Test("Recorded frames that come again are refused and counted, and the cluster continues")
   func replayed() {
     let world = ClusterWorld(["a", "b"])

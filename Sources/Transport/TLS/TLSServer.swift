@@ -6,7 +6,7 @@
 // one with the client's server name (SNI, RFC 6066 §3).
 //
 // Sessions are resumed by tickets alone (RFC 8446 §2.2, RFC 5077): the client keeps the state, encrypted with a key
-// that all loops share, and the server keeps nothing. With TLS 1.3 a stolen ticket key opens no recorded traffic,
+// that all loops share, and all hubs of a cluster, and the server keeps nothing. With TLS 1.3 a stolen ticket key opens no recorded traffic,
 // because a new key exchange is always part of it; with TLS 1.2 it opens that of resumed sessions, so keys change
 // (TicketKeys).
 
@@ -16,18 +16,24 @@ import HubSystem
 /// A server's side of TLS. Shared by all loops; a handshake uses the newest certificates as of its first bytes.
 public final class TLSServer: Sendable {
   private let certificates: Locked<TLSCertificates>
-  let ticketKeys = TicketKeys()
+  let ticketKeys: TicketKeys
 
   /// - Parameters:
   ///   - certificates: one or more, each given to no other server. The first is for clients without a host name, or one
   ///     that none is for; where two have one name, the first counts.
   ///   - clientAuthorities: a PEM text. Clients are asked for a certificate signed by these, and may have none; a
   ///     certificate of others ends the handshake. Nil: they are not asked.
-  public init(_ certificates: [TLSCertificate], clientAuthorities: [UInt8]? = nil) throws(TLSError) {
+  ///   - ticketSecrets: secrets of 32 random bytes that several servers share, so that each resumes the sessions of the
+  ///     others: tickets are sealed with keys from the first, and opened with those from any. Without them the keys are
+  ///     random.
+  public init(
+    _ certificates: [TLSCertificate], clientAuthorities: [UInt8]? = nil, ticketSecrets: [[UInt8]] = []
+  ) throws(TLSError) {
+    ticketKeys = TicketKeys(from: ticketSecrets)
     self.certificates = Locked(try TLSCertificates(certificates, clientAuthorities, ticketKeys))
   }
 
-  /// Replaces the certificates for new connections, and the keys of new tickets; open connections stay, and sessions
+  /// Replaces the certificates for new connections, and random keys of new tickets; open connections stay, and sessions
   /// can be resumed, unless the clients' authorities changed. Throws, without a change, where they can't be used.
   public func replace(_ certificates: [TLSCertificate], clientAuthorities: [UInt8]? = nil) throws(TLSError) {
     let new = try TLSCertificates(certificates, clientAuthorities, ticketKeys)

@@ -1,9 +1,13 @@
-// The keys that seal session tickets. They rotate every 12 hours, and when the operator asks for it.
+// The keys that seal session tickets. They rotate every 12 hours, and random ones when the operator asks for it.
 //
 // A ticket is the server's state of a session, stored by the client (RFC 5077, RFC 8446 §4.6.1). Under TLS 1.2 its key
 // opens every session resumed with it, recorded traffic included, so a key must not live as long as the process (RFC
 // 5077 §5.5; RFC 9325 §4.3.1: at least once a week). The previous key still opens tickets for as long again; tickets
 // live for two hours (OpenSSL's default), so the rotation costs no client a full handshake.
+//
+// Hubs of a cluster resume each other's sessions: their keys are derived from a secret that they share and the number of
+// the 12 hours since 1970 (HKDF-Expand, RFC 5869 §2.3), so that each hub has the same without asking another. Who gets
+// that secret can open all tickets sealed with it, whenever they were recorded; who gets a key, those of its 12 hours.
 //
 // OpenSSL's own keys never change, so it asks here (SSL_CTX_set_tlsext_ticket_key_evp_cb(3)). All loops share the keys.
 
@@ -11,25 +15,46 @@ import CHubOpenSSL
 import HubSystem
 import Synchronization
 
-/// The keys of one server's tickets: random, and never written to a disk.
+/// The keys of tickets: random, or derived from secrets; never written to a disk.
 final class TicketKeys: Sendable {
   /// Nanoseconds for which a key seals, and then for which it only opens.
   static let period: Int64 = 12 * 3600 * 1_000_000_000
 
   /// A name of 16 bytes, part of each ticket, an AES-256 key, and a key for HMAC-SHA-256.
   private struct Key: Sendable {
+    static let count = 80
     let bytes: [UInt8]
 
     init() {
-      var bytes = [UInt8](repeating: 0, count: 80)
+      var bytes = [UInt8](repeating: 0, count: Key.count)
       let outcome = unsafe RAND_bytes(&bytes, Int32(bytes.count))
       precondition(outcome == 1, "OpenSSL has no randomness")
       self.bytes = bytes
+    }
+
+    /// The key of a period, by its number.
+    init(from secret: [UInt8], period: Int64) {
+      let info = (0..<8).map { UInt8(truncatingIfNeeded: period >> (56 - 8 * $0)) }
+      var (bytes, block) = ([UInt8](), [UInt8]())
+      while bytes.count < Key.count {
+        let input = block + info + [UInt8(bytes.count / 32 + 1)]
+        block = [UInt8](repeating: 0, count: 32)
+        var length = 0
+        let isDone =
+          unsafe EVP_Q_mac(
+            nil, "HMAC", nil, "SHA256", nil, secret, secret.count, input, input.count, &block, block.count, &length)
+          != nil
+        precondition(isDone && length == block.count, "OpenSSL without HMAC-SHA-256")
+        bytes += block
+      }
+      self.bytes = Array(bytes.prefix(Key.count))
     }
   }
 
   private struct Ring: Sendable {
     var newest = Key()
+    /// The period of a derived `newest`.
+    var period: Int64?
     /// Newest first, each with the time until which it opens (uptime, ns).
     var retired: [(key: Key, until: Int64)] = []
     /// When `newest` retires; nil before the first connection.
@@ -37,9 +62,13 @@ final class TicketKeys: Sendable {
     var isChangeAsked = false
   }
 
+  private let secrets: [[UInt8]]
   private let ring = Locked(Ring())
   /// The time before which nothing is due (uptime, ns), read without the lock.
   private let nextLook = Atomic<Int64>(.min)
+
+  /// Derived keys: sealed with the first secret, opened with any. Without secrets the keys are random.
+  init(from secrets: [[UInt8]]) { self.secrets = secrets }
 
   /// Sets up a context to use these keys, which must outlive all connections of the context.
   func serve(_ context: OpaquePointer) {
@@ -48,7 +77,7 @@ final class TicketKeys: Sendable {
     unsafe SSL_CTX_set_tlsext_ticket_key_evp_cb(context, useTicketKey)
   }
 
-  /// The next connection rotates the keys.
+  /// The next connection rotates random keys. Derived ones stay those of the other hubs.
   func change() {
     ring.withLock {
       $0.isChangeAsked = true
@@ -57,7 +86,9 @@ final class TicketKeys: Sendable {
   }
 
   /// Rotates and forgets what is due. Called with each connection, so that a hub without connections needs no timer.
-  func look(at now: Int64) {
+  func look(at clock: ClockReading) {
+    guard secrets.isEmpty else { return derive(clock.unixMilliseconds / (TicketKeys.period / 1_000_000)) }
+    let now = clock.uptimeNanoseconds
     guard now >= nextLook.load(ordering: .relaxed) else { return }
     ring.withLock { ring in
       let due = ring.changesAt ?? now + TicketKeys.period
@@ -73,6 +104,17 @@ final class TicketKeys: Sendable {
       ring.retired.removeAll { $0.until <= now }
       let changesAt = ring.changesAt ?? .max
       nextLook.store(ring.retired.reduce(changesAt) { min($0, $1.until) }, ordering: .relaxed)
+    }
+  }
+
+  /// Changes to the keys of a period and, for opening, of the one before.
+  private func derive(_ period: Int64) {
+    ring.withLock { ring in
+      guard ring.period != period else { return }
+      ring.period = period
+      var keys = [period, period - 1].flatMap { period in secrets.map { Key(from: $0, period: period) } }
+      ring.newest = keys.removeFirst()
+      ring.retired = keys.map { ($0, .max) }
     }
   }
 
