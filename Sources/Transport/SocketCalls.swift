@@ -93,7 +93,8 @@ struct SocketCalls {
   /// The address that the socket is bound to.
   static func localAddress(_ socket: Int32) throws(SystemError) -> SocketAddress {
     let (result, address) = unsafe SocketAddress.reading { unsafe getsockname(socket, $0, $1) }
-    guard result == 0, let address else { throw SystemError("getsockname") }
+    guard result == 0 else { throw SystemError("getsockname") }
+    guard let address else { throw SystemError(call: "getsockname", errno: EAFNOSUPPORT) }
     return address
   }
 
