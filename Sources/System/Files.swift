@@ -42,6 +42,10 @@ public struct FileVersion: Sendable, Equatable {
   public init(_ path: String) throws(SystemError) {
     var facts = stat()
     guard unsafe stat(path, &facts) == 0 else { throw SystemError("stat") }
+    self.init(facts)
+  }
+
+  fileprivate init(_ facts: stat) {
     (device, number, size) = (UInt64(facts.st_dev), UInt64(facts.st_ino), Int(facts.st_size))
     (seconds, nanoseconds) = (facts.st_mtim.tv_sec, facts.st_mtim.tv_nsec)
   }
@@ -50,6 +54,7 @@ public struct FileVersion: Sendable, Equatable {
 /// An open regular file, read at any offset. Each read may wait for the disk.
 public final class StoredFile: Sendable {
   private let descriptor: Descriptor
+  private let version: FileVersion
   /// Size in bytes when it was opened.
   public let size: Int
   /// When it was written last (seconds since 1970).
@@ -59,13 +64,15 @@ public final class StoredFile: Sendable {
   public init(_ path: String) throws(SystemError) {
     // O_NONBLOCK: opening a FIFO waits for a writer otherwise. It has no effect on a file.
     descriptor = try unsafe Descriptor(open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC), from: "open")
-    var facts = stat()
-    guard unsafe fstat(descriptor.raw, &facts) == 0 else { throw SystemError("fstat") }
+    let facts = try descriptor.facts()
     guard facts.st_mode & S_IFMT == S_IFREG else {
       throw SystemError(call: "open", errno: facts.st_mode & S_IFMT == S_IFDIR ? EISDIR : ENODEV)
     }
-    (size, modified) = (Int(facts.st_size), facts.st_mtim.tv_sec)
+    (size, modified, version) = (Int(facts.st_size), facts.st_mtim.tv_sec, FileVersion(facts))
   }
+
+  /// Whether it is as it was when it was opened: nobody has written into it.
+  public func isUnchanged() throws(SystemError) -> Bool { FileVersion(try descriptor.facts()) == version }
 
   /// `count` bytes from `offset` on, or fewer at the end of the file.
   public func read(at offset: Int, count: Int) throws(SystemError) -> [UInt8] {
@@ -83,6 +90,12 @@ public final class StoredFile: Sendable {
 }
 
 extension Descriptor {
+  fileprivate borrowing func facts() throws(SystemError) -> stat {
+    var facts = stat()
+    guard unsafe fstat(raw, &facts) == 0 else { throw SystemError("fstat") }
+    return facts
+  }
+
   /// Reads from `offset` on into the buffer; gives the number of bytes.
   package borrowing func read(at offset: Int, into buffer: UnsafeMutableRawBufferPointer) throws(SystemError) -> Int {
     var count = 0

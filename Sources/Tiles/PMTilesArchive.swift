@@ -10,6 +10,8 @@ protocol TileBytes: Sendable {
   var tag: String { get }
   /// The bytes from `offset` on: `count`, or fewer where the file ends before.
   func read(at offset: Int, count: Int) throws(SystemError) -> [UInt8]
+  /// Whether the bytes are those of the beginning.
+  func isUnchanged() throws(SystemError) -> Bool
 }
 
 extension StoredFile: TileBytes {}
@@ -79,13 +81,18 @@ struct PMTilesArchive: Sendable {
     return bytes
   }
 
-  /// Reads a range; gives fewer bytes where the file ends before.
+  /// Reads a range; gives fewer bytes where the file ends before. Directories that are known say nothing of a file that
+  /// was written into since.
   private static func read(_ range: Range<UInt64>, of file: any TileBytes) throws(MapTileError) -> [UInt8] {
+    let (bytes, isUnchanged): ([UInt8], Bool)
     do throws(SystemError) {
-      return try file.read(at: Int(range.lowerBound), count: range.count)
+      bytes = try file.read(at: Int(range.lowerBound), count: range.count)
+      isUnchanged = try file.isUnchanged()
     } catch {
       throw .system(error)
     }
+    guard isUnchanged else { throw .damaged("it was written into while it was in use") }
+    return bytes
   }
 }
 

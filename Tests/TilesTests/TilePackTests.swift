@@ -13,6 +13,7 @@ import Testing
 struct MemoryTiles: TileBytes {
   var bytes: [UInt8]
   let tag = "m"
+  func isUnchanged() throws(SystemError) -> Bool { true }
 
   func read(at offset: Int, count: Int) throws(SystemError) -> [UInt8] {
     offset < bytes.count ? Array(bytes[offset..<min(bytes.count, offset + count)]) : []
@@ -270,6 +271,7 @@ final class TileFolder {
     let file: MemoryTiles
     let reads = Atomic(0)
     let tag = "c"
+    func isUnchanged() throws(SystemError) -> Bool { true }
     init(_ bytes: [UInt8]) { file = MemoryTiles(bytes: bytes) }
     func read(at offset: Int, count: Int) throws(SystemError) -> [UInt8] {
       reads.wrappingAdd(1, ordering: .relaxed)
@@ -357,6 +359,26 @@ final class TileFolder {
     #expect(throws: MapTileError.system(SystemError(call: "read", errno: EFBIG))) { try text(&reader, 3, 5, 3) }
     try FileManager.default.createDirectory(atPath: directory.path + "/3/6/1.png", withIntermediateDirectories: true)
     #expect(throws: MapTileError.system(SystemError(call: "open", errno: EISDIR))) { try text(&reader, 3, 6, 1) }
+  }
+
+  @Test("a file that is written into gives no images any more; one that another takes the place of gives its own")
+  func replaced() throws {
+    let directory = TileFolder()
+    defer { withExtendedLifetime(directory) {} }
+    try FileManager.default.createDirectory(atPath: directory.path, withIntermediateDirectories: true)
+    let path = directory.path + "/city.pmtiles"
+    let file = URL(filePath: path)
+    try Data(leaves.file()).write(to: file)
+    var first = TileReader(try TilePack(path))
+    #expect(try text(&first, 0, 0, 0) == "world")
+    var other = leaves
+    other.images = ["sky", "soil", "village"].map(image)
+    try Data(other.file()).write(to: file, options: .atomic)  // which renames
+    #expect(try text(&first, 0, 0, 0) == "world")
+    var second = TileReader(try TilePack(path))
+    #expect(try text(&second, 0, 0, 0) == "sky")
+    try Data(leaves.file()).write(to: file)
+    #expect(throws: MapTileError.damaged("it was written into while it was in use")) { try text(&second, 0, 0, 0) }
   }
 
   @Test("a folder without zooms, and a file of something else, are refused in words")
