@@ -223,7 +223,7 @@ extension SessionLoop {
       guard let id = budget.takeWaiting(), sessions.isCurrent(id), !loop.isBlocked(id) else { continue }
       let slot = Int(id.slot)
       resumed += 1
-      if let exchange = sessions[slot].exchange, exchange.isStalled {
+      if let exchange = sessions[slot].exchange, exchange.continuesLater {
         resume(exchange)
       } else if let held = sessions[slot].takeHeld() {
         unsafe held.bytes.withMutableBytes {

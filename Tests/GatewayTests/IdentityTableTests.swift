@@ -15,14 +15,14 @@ import Testing
   func questions() throws {
     let identities = Identities()
     let key = try key(.rider, "r")
-    for _ in 0..<2 { #expect(identities.ask(key, limit: 2)) }
-    #expect(!identities.ask(key, limit: 2))
-    #expect(identities.begin(key, limit: 1))
-    identities.answered(key)
-    #expect(identities.ask(key, limit: 2) && identities.count == 1)
-    for _ in 0..<2 { identities.answered(key) }
+    for _ in 0..<2 { #expect(identities.with(key) { $0.ask(key, limit: 2) }) }
+    #expect(!identities.with(key) { $0.ask(key, limit: 2) })
+    #expect(identities.with(key) { $0.begin(key, limit: 1) })
+    identities.with(key) { $0.answered(key) }
+    #expect(identities.with(key) { $0.ask(key, limit: 2) } && identities.count == 1)
+    for _ in 0..<2 { identities.with(key) { $0.answered(key) } }
     #expect(identities.count == 1)
-    identities.end(key, cells: 0)
+    identities.with(key) { $0.end(key, cells: 0) }
     #expect(identities.count == 0)
   }
 
@@ -32,15 +32,17 @@ import Testing
     let second: Int64 = 1_000_000_000
     func leftover(_ end: Int64) -> Leftover { Leftover(bucket: TokenBucket(burst: 5, now: 0), end: end * second) }
     let key = try key(.rider, "r")
-    for end in [5, 7, 6] { identities.keep(leftover(Int64(end)), of: key, now: 0) }
-    #expect(identities.takeLeftover(of: try self.key(.driver, "r"), now: 0) == nil)
-    #expect(identities.takeLeftover(of: key, now: 0) != nil && identities.leftoverCount == 2)
-    #expect(identities.takeLeftover(of: key, now: 6 * second) != nil)
-    #expect(identities.takeLeftover(of: key, now: 6 * second) == nil && identities.leftoverCount == 0)
+    for end in [5, 7, 6] { identities.with(key) { $0.keep(leftover(Int64(end)), of: key, now: 0) } }
+    let other = try self.key(.driver, "r")
+    #expect(identities.with(other, { $0.takeLeftover(of: other, now: 0) }) == nil)
+    #expect(identities.with(key, { $0.takeLeftover(of: key, now: 0) }) != nil && identities.leftoverCount == 2)
+    #expect(identities.with(key, { $0.takeLeftover(of: key, now: 6 * second) }) != nil)
+    #expect(identities.with(key, { $0.takeLeftover(of: key, now: 6 * second) }) == nil && identities.leftoverCount == 0)
     // Who never comes again is forgotten, as others come and go.
     for number in 0..<100_000 {
       let now = Int64(number) * second / 100
-      identities.keep(leftover(Int64(number / 100 + 5)), of: try self.key(.rider, "r\(number)"), now: now)
+      let passing = try self.key(.rider, "r\(number)")
+      identities.with(passing) { $0.keep(leftover(Int64(number / 100 + 5)), of: passing, now: now) }
     }
     #expect(identities.leftoverCount <= 64 * 64)
   }
@@ -70,24 +72,26 @@ import Testing
       let index = model[who].isEmpty ? nil : Int(random.next() % UInt64(model[who].count))
       switch (random.next() % 4, index) {
       case (0, _):
-        let began = identities.begin(keys[who], limit: 5)
+        let began = identities.with(keys[who]) { $0.begin(keys[who], limit: 5) }
         #expect(began == (model[who].count < 5))
         if began { model[who].append(0) }
-      case (1, let index?): identities.end(keys[who], cells: model[who].remove(at: index))
+      case (1, let index?): identities.with(keys[who]) { $0.end(keys[who], cells: model[who].remove(at: index)) }
       case (2, let index?):
         let more = 1 + Int(random.next() % 30)
-        let isAllowed = identities.watch(keys[who], more: more, limit: 64)
+        let isAllowed = identities.with(keys[who]) { $0.watch(keys[who], more: more, limit: 64) }
         #expect(isAllowed == (model[who].reduce(0, +) + more <= 64))
         if isAllowed { model[who][index] += more }
       case (3, let index?):
         let fewer = Int(random.next() % UInt64(model[who][index] + 1))
-        #expect(identities.watch(keys[who], more: -fewer, limit: 64))
+        #expect(identities.with(keys[who]) { $0.watch(keys[who], more: -fewer, limit: 64) })
         model[who][index] -= fewer
       case (_, _): break
       }
       #expect(identities.count == model.count { !$0.isEmpty })
     }
-    for (who, sessions) in model.enumerated() { for cells in sessions { identities.end(keys[who], cells: cells) } }
+    for (key, sessions) in zip(keys, model) {
+      for cells in sessions { identities.with(key) { $0.end(key, cells: cells) } }
+    }
     #expect(identities.count == 0, "nothing is kept of who has no session")
   }
 
@@ -107,7 +111,7 @@ import Testing
     #expect(try begin(.rider, "late") == .full && begin(.driver, "late") == .full)
     #expect(try begin(.ops, "o") == .admitted && begin(.ops, "o") == .admitted)
     #expect(try begin(.ops, "o") == .full)
-    #expect(admissions.sessionCount == 20 && admissions.identityCount == 17)
+    #expect(admissions.identityCount == 17)
     admissions.sessionEnded(try key(.ops, "o"), cells: 0)
     admissions.sessionEnded(try key(.rider, "r"), cells: 0)
     #expect(try begin(.rider, "r") == .full, "nor do riders get the room that ops leave")

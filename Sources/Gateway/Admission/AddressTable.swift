@@ -125,7 +125,8 @@ struct AddressTable: Sendable {
 
   private func isForgettable(_ entry: inout Entry, _ now: Int64) -> Bool {
     !entry.isInUse
-      && (rate.perSecond == 0 || entry.bucket.isFull(rate: rate.perSecond, burst: rate.burst, now: now))
+      && (rate.perSecond == 0
+        || entry.bucket.nanosecondsUntilFull(rate: rate.perSecond, burst: rate.burst, now: now) == 0)
   }
 
   /// Above the limit, removes entries with a full bucket and, if that does not suffice, all that are not in use, which

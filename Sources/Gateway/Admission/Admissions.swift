@@ -72,7 +72,7 @@ final class Admissions: Sendable {
       openSessions.subtract(1, ordering: .relaxed)
       return .full
     }
-    if identities.begin(identity, limit: limit) { return .admitted }
+    if identities.with(identity, { $0.begin(identity, limit: limit) }) { return .admitted }
     openSessions.subtract(1, ordering: .relaxed)
     return .identityFull
   }
@@ -80,24 +80,25 @@ final class Admissions: Sendable {
   /// `cells`: the number that the session watched.
   func sessionEnded(_ identity: IdentityKey, cells: Int) {
     openSessions.subtract(1, ordering: .relaxed)
-    identities.end(identity, cells: cells)
+    identities.with(identity) { $0.end(identity, cells: cells) }
   }
 
   /// Keeps what a session leaves of its rate for the identity's next one.
   func keep(_ leftover: Leftover, of identity: IdentityKey, now: Int64) {
-    identities.keep(leftover, of: identity, now: now)
+    identities.with(identity) { $0.keep(leftover, of: identity, now: now) }
   }
 
   /// What another session of the identity has left of its rate; nil for all of it.
   func takeLeftover(of identity: IdentityKey, now: Int64) -> TokenBucket? {
-    identities.takeLeftover(of: identity, now: now)
+    identities.with(identity) { $0.takeLeftover(of: identity, now: now) }
   }
 
   /// How many sessions an id has open, in each role that has any.
   func openSessions(of id: Identifier) -> [HubMessages.Role: Int] {
     var counts: [HubMessages.Role: Int] = [:]
     for role in HubMessages.Role.allCases {
-      let count = identities.sessions(of: IdentityKey(role, id))
+      let identity = IdentityKey(role, id)
+      let count = identities.with(identity) { $0.sessions(of: identity) }
       if count > 0 { counts[role] = count }
     }
     return counts
@@ -105,15 +106,21 @@ final class Admissions: Sendable {
 
   /// Counts so many more (or fewer) watched cells; false, without a change, above the identity's limit.
   func watches(_ role: HubMessages.Role, _ identity: IdentityKey, more: Int) -> Bool {
-    identities.watch(identity, more: more, limit: areasPerIdentity[role])
+    identities.with(identity) { $0.watch(identity, more: more, limit: areasPerIdentity[role]) }
+  }
+
+  /// Whether an identity may watch so many more cells.
+  func mayWatch(_ role: HubMessages.Role, _ identity: IdentityKey, more: Int) -> Bool {
+    identities.with(identity) { $0.cells(of: identity) } + more <= areasPerIdentity[role]
   }
 
   /// Begins a question; false where the identity has `limit` of them. Where true, `answered` follows.
-  fileprivate func asks(_ identity: IdentityKey, atMost limit: Int) -> Bool { identities.ask(identity, limit: limit) }
+  fileprivate func asks(_ identity: IdentityKey, atMost limit: Int) -> Bool {
+    identities.with(identity) { $0.ask(identity, limit: limit) }
+  }
 
-  fileprivate func answered(_ identity: IdentityKey) { identities.answered(identity) }
+  fileprivate func answered(_ identity: IdentityKey) { identities.with(identity) { $0.answered(identity) } }
 
-  var sessionCount: Int { openSessions.load(ordering: .relaxed) }
   /// Identities with a session.
   var identityCount: Int { identities.count }
 

@@ -61,6 +61,9 @@ struct IdentityTable: Sendable {
   /// The number of an identity's open sessions.
   func sessions(of key: IdentityKey) -> Int { Int(sessions[key] ?? 0) }
 
+  /// The number of cells that an identity watches.
+  func cells(of key: IdentityKey) -> Int { Int(cells[key] ?? 0) }
+
   /// Begins a session; false at the identity's `limit`.
   mutating func begin(_ key: IdentityKey, limit: Int) -> Bool { Self.add(1, to: &sessions, key, limit: limit) }
 
@@ -119,29 +122,10 @@ final class Identities: Sendable {
 
   init() { tables = (0..<Self.parts).map { _ in Locked(IdentityTable()) } }
 
-  private func table(_ key: IdentityKey) -> Locked<IdentityTable> { tables[Int(key.hash % UInt64(Self.parts))] }
-
-  func begin(_ key: IdentityKey, limit: Int) -> Bool { table(key).withLock { $0.begin(key, limit: limit) } }
-
-  func sessions(of key: IdentityKey) -> Int { table(key).withLock { $0.sessions(of: key) } }
-
-  func end(_ key: IdentityKey, cells: Int) { table(key).withLock { $0.end(key, cells: cells) } }
-
-  func keep(_ leftover: Leftover, of key: IdentityKey, now: Int64) {
-    table(key).withLock { $0.keep(leftover, of: key, now: now) }
+  /// Calls `body` with the table that has the identity, which is locked meanwhile.
+  func with<R>(_ key: IdentityKey, _ body: (inout IdentityTable) -> R) -> R {
+    tables[Int(key.hash % UInt64(Self.parts))].withLock(body)
   }
-
-  func takeLeftover(of key: IdentityKey, now: Int64) -> TokenBucket? {
-    table(key).withLock { $0.takeLeftover(of: key, now: now) }
-  }
-
-  func watch(_ key: IdentityKey, more: Int, limit: Int) -> Bool {
-    table(key).withLock { $0.watch(key, more: more, limit: limit) }
-  }
-
-  func ask(_ key: IdentityKey, limit: Int) -> Bool { table(key).withLock { $0.ask(key, limit: limit) } }
-
-  func answered(_ key: IdentityKey) { table(key).withLock { $0.answered(key) } }
 
   var count: Int { tables.reduce(0) { $0 + $1.withLock { $0.count } } }
 

@@ -167,8 +167,6 @@ struct OpenStreams {
   private var streams: [UInt32: EventStream] = [:]
   private var ended: [ConnectionID] = []
 
-  var isEmpty: Bool { streams.isEmpty }
-
   mutating func open(_ slot: Int, _ stream: EventStream) { streams[UInt32(slot)] = stream }
   mutating func close(_ slot: Int) { if !streams.isEmpty { streams[UInt32(slot)] = nil } }
 

@@ -134,7 +134,7 @@ struct AreaTick {
   var slots: [Int] = []
   var due: Int64 = 0
   /// The updates for the session that is being served, in order.
-  private(set) var news: [(updates: Range<Int>, subscriber: Subscriber)] = []
+  private(set) var sessionUpdates: [(updates: Range<Int>, subscriber: Subscriber)] = []
   /// By update: its range in the arena, if it is encoded.
   private var frames: [EncodedFrames] = []
   /// The updates that have a range in `frames`.
@@ -165,13 +165,13 @@ struct AreaTick {
   }
 
   /// Collects a session's updates: those of its cells, except cells whose snapshot it waits for.
-  mutating func gatherNews(of session: SessionSubscriptions, in subscriptions: borrowing SubscriptionTable) {
-    news.removeAll(keepingCapacity: true)
+  mutating func gatherUpdates(of session: SessionSubscriptions, in subscriptions: borrowing SubscriptionTable) {
+    sessionUpdates.removeAll(keepingCapacity: true)
     subscriptions.forEach(of: session) { channel, subscriber in
       guard subscriber.isOfCell, subscriber.lacks == .nothing, let updates = ranges[channel.index] else { return }
-      news.append((updates, subscriber))
+      sessionUpdates.append((updates, subscriber))
     }
-    if news.count > 1 { news.sort { $0.updates.lowerBound < $1.updates.lowerBound } }
+    if sessionUpdates.count > 1 { sessionUpdates.sort { $0.updates.lowerBound < $1.updates.lowerBound } }
   }
 
   func frame(of update: Int, _ encoding: Encoding) -> Range<Int>? { frames[update][encoding] }

@@ -117,11 +117,11 @@ extension FanOut {
 
   /// Sends one session the changes in its cells; gives the bytes sent, with the cost of a write.
   private mutating func sendUpdates(_ session: SessionSubscriptions, of tick: inout AreaTick) -> Int {
-    tick.gatherNews(of: session, in: subscriptions)
+    tick.gatherUpdates(of: session, in: subscriptions)
     areas.unwrittenBytes = 0
-    if tick.news.isEmpty { return limits.areaBytesPerWrite / 64 }  // a check without a write
+    if tick.sessionUpdates.isEmpty { return limits.areaBytesPerWrite / 64 }  // a check without a write
     var bytes = limits.areaBytesPerWrite
-    for (updates, subscriber) in tick.news {
+    for (updates, subscriber) in tick.sessionUpdates {
       for update in updates {
         if makeRoom(for: tick.bytesForOps[update]) { tick.forgetFrames() }
         // Its outbox has unread data: the newest state follows when that is read.

@@ -127,7 +127,7 @@ final class Exchange {
   var mayBeDismissed: Bool { hasAnswered && !isAnswering }
 
   /// It continues in a later turn, when the peer has read the answers.
-  var isStalled: Bool {
+  var continuesLater: Bool {
     switch state {
     case .stalled, .sending: true
     case .reading, .waiting, .admitting, .over: false

@@ -22,8 +22,8 @@ struct Drain {
   private let seconds: Double
   /// When the first sessions were closed (uptime, ns); nil before the drain.
   private var began: Int64?
-  /// Slots below this were closed.
-  private var notified = 0
+  /// The sessions in slots below this were closed.
+  private var dismissed = 0
 
   init(seconds: Double) { self.seconds = seconds }
 
@@ -40,8 +40,8 @@ struct Drain {
     began = start
     let spread = lifecycle.spread
     let share = now < start + spread ? Double(now - start) / Double(spread) : 1
-    let due = notified..<max(notified, Int(Double(slots) * share))
-    notified = due.upperBound
+    let due = dismissed..<max(dismissed, Int(Double(slots) * share))
+    dismissed = due.upperBound
     if isFirst || !due.isEmpty { return .dismiss(due) }
     return connections == 0 || now >= start + spread + nanoseconds(seconds) ? .stop : .wait
   }

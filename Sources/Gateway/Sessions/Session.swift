@@ -93,7 +93,7 @@ struct Session: ~Copyable {
   var isHolding: Bool { socket != nil && open.pacing.isHolding }
 
   /// Whether its input, or the next piece of a long answer, waits for a later turn.
-  var isWaiting: Bool { isHolding || exchange?.isStalled == true }
+  var isWaiting: Bool { isHolding || exchange?.continuesLater == true }
 
   /// The credential of the session that is open or being admitted; nil where there is none.
   var credential: Credential? { socket != nil ? open.rights.credential : exchange?.upgrade?.credential }

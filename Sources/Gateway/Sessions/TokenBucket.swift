@@ -49,12 +49,6 @@ struct TokenBucket {
     nanosecondsUntil(has: burst, rate: rate, burst: burst, now: now)
   }
 
-  /// Whether the bucket is full.
-  mutating func isFull(rate: Double, burst: Double, now: Int64) -> Bool {
-    refill(rate: rate, burst: burst, now: now)
-    return tokens >= Float(burst)
-  }
-
   /// The number of tokens; negative where it is overdrawn.
   mutating func level(rate: Double, burst: Double, now: Int64) -> Double {
     refill(rate: rate, burst: burst, now: now)
