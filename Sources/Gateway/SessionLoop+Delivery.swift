@@ -104,7 +104,7 @@ extension SessionLoop {
   ) -> Int? {
     guard let slot = sessions.openSlot(of: session) else {
       fanOut.release(channels, &inputs)
-      checked(session, check, cells: channels.count)
+      checked(session, check, channels)
       return nil
     }
     budget.answered(&sessions[slot])

@@ -111,6 +111,19 @@ import Testing
     }
   }
 
+  @Test("a stream whose channels were checked when a drain began does not begin")
+  func drain() throws {
+    let credential = Credential(role: .rider, id: try #require(Identifier("r")))
+    try context.admit(EventStream([], nil), of: credential)
+    let draining = HTTPContext(
+      settings: context.settings, now: context.now, session: context.session, phase: .draining,
+      credentials: context.credentials, compression: nil)
+    do throws(Refusal) {
+      try draining.admit(EventStream([], nil), of: credential)
+      Issue.record("nobody would end it")
+    } catch { #expect(error.code == .shuttingDown) }
+  }
+
   @Test("a question is put to the hub with the rights of who asks")
   func questions() throws {
     guard case .query(.driver(let id), .hub) = try outcome("GET /v1/drivers/d%31?role=ops&id=o") else {

@@ -61,6 +61,32 @@ import Testing
     #expect(hub.counters.sessionsByCarrier == [0, 0])
   }
 
+  @Test("a stream of more cells than its session, or its client, may watch is refused with 429 before it begins")
+  func tooManyCells() throws {
+    let hub = try hub {
+      $0.limits.subscriptionsPerSession = 3
+      $0.limits.areasPerIdentity = RoleLimits(driver: 4, rider: 4, ops: 4)
+    }
+    var streams: [HandDrivenRequest] = []
+    func status(_ channels: String...) throws -> String {
+      let query = channels.map { "channel=\($0)&" }.joined()
+      let stream = try HandDrivenRequest(hub, "/v1/events?\(query)role=rider&id=r1")
+      streams.append(stream)
+      try hub.turn {
+        stream.ownTurn()
+        let subscribed = stream.text.ranges(of: "\"subscribed\"").count
+        return stream.status == "200" ? subscribed == channels.count : stream.isComplete
+      }
+      return stream.status
+    }
+    #expect(try status("area:u33d8", "area:u33d9", "area:u33dc", "area:u33dd") == "429")
+    #expect(hub.counters.hits(.subscriptions) == 1 && hub.openSlots.isEmpty)
+    #expect(try status("area:u33d8", "area:u33d9", "trip:t1") == "200")
+    #expect(try status("area:u33d8", "area:u33d9", "area:u33dc") == "429")
+    #expect(hub.counters.hits(.areasPerIdentity) == 1 && hub.openSlots.count == 1)
+    #expect(try status("area:u33d8", "area:u33d9") == "200")
+  }
+
   @Test("the kernel ends a stream whose client has gone without a word, as soon as a silent session ends")
   func gone() throws {
     let hub = try hub()

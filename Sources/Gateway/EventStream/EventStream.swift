@@ -43,6 +43,9 @@ final class EventStream {
   }
 
   private var channels: [Followed]
+  /// The channels and cells that the hub has found, each once; and the cells, counted for each part of the map.
+  private(set) var found: Set<ChannelHandle> = []
+  private(set) var cellCount = 0
   /// The key of the address that is charged for missed events and watched cells; 0 where it has no rate.
   var rateKey: UInt64 = 0
   /// Bytes that the client has sent behind its request.
@@ -84,8 +87,9 @@ final class EventStream {
     }
   }
 
-  /// Takes the hub's answer to one of the checks; gives the verdict once all are answered.
-  func checked(_ check: ChannelCheck) -> Verdict? {
+  /// Takes the hub's answer to one of the checks, with the channel or the cells that it has found; gives the verdict
+  /// once all are answered.
+  func checked(_ check: ChannelCheck, _ handles: [ChannelHandle] = []) -> Verdict? {
     let messageID =
       switch check {
       case .subscribed(let answer): Optional(answer.replyTo)
@@ -93,6 +97,8 @@ final class EventStream {
       }
     guard let index = index(of: messageID) else { return nil }
     channels[index].check = check
+    found.formUnion(handles)
+    if case .subscribed(let answer) = check { cellCount += answer.cells?.count ?? 0 }
     return verdict
   }
 

@@ -15,9 +15,7 @@ enum EventStreamEndpoint {
     ])
 
   static func open(_ call: HTTPCall) throws(Refusal) -> Outcome {
-    guard call.context.phase != .draining else {
-      throw Refusal(.shuttingDown, "the hub is shutting down", retryAfter: 5)
-    }
+    try call.context.admitStreams()
     let names = try channels(call)
     let caller = try call.caller()
     guard !caller.isShare || call.time == .unixMilliseconds else {
@@ -92,6 +90,35 @@ enum EventStreamEndpoint {
       throw Refusal(refusal.error)
     case .ask, .reply, .query, .refresh: preconditionFailure("a subscription is asked for, or refused")
     }
+  }
+}
+
+extension HTTPContext {
+  fileprivate func admitStreams() throws(Refusal) {
+    if phase == .draining { throw Refusal(.shuttingDown, "the hub is shutting down", retryAfter: 5) }
+  }
+
+  /// Refuses a stream that is about to begin while the hub drains, or where its channels are more than a session may
+  /// have, or their cells more than its identity may still watch. Once it has begun, only an error could end it, and
+  /// its client would open it again at once, over and over.
+  func admit(_ stream: EventStream, of credential: Credential) throws(Refusal) {
+    try admitStreams()
+    let identity = IdentityKey(credential)
+    if stream.found.count > limits.subscriptionsPerSession {
+      throw Refusal(.tooManySubscriptions(limits, replyTo: nil))
+    }
+    guard settings.shared.admissions.mayWatch(credential.role, identity, more: stream.cellCount) else {
+      throw Refusal(.tooManyCells(of: credential.role, limits, replyTo: nil))
+    }
+  }
+}
+
+extension Refusal {
+  /// The refusal of a message at a limit of its sender's.
+  fileprivate init(_ refusal: MessageRefusal) {
+    self.init(refusal.error)
+    status = .tooManyRequests
+    if let limit = refusal.limit { counting = { $0.count(limit) } }
   }
 }
 

@@ -11,19 +11,20 @@ import HubWebSocket
 extension SessionLoop {
   // MARK: From a request to a stream
 
-  /// Takes the hub's answer for a channel of a future stream; ignored where the request is gone. `cells`: how many the
-  /// hub has begun for it, where it is a part of the map.
-  mutating func checked(_ session: SessionRef, _ check: EventStream.ChannelCheck, cells: Int) {
+  /// Takes the hub's answer for a channel of a future stream; ignored where the request is gone. `handles`: that of the
+  /// channel, or those of the cells that the hub has begun for it, where it is a part of the map.
+  mutating func checked(_ session: SessionRef, _ check: EventStream.ChannelCheck, _ handles: [ChannelHandle]) {
     guard let (request, awaited, exchange) = sessions.waitingRequest(of: session), case .channels(let stream) = awaited
     else { return }
-    if case .subscribed(let answer) = check { budget.chargeCells(of: stream, new: cells, on: answer.channel) }
-    guard let verdict = stream.checked(check) else { return }
+    if case .subscribed(let answer) = check { budget.chargeCells(of: stream, new: handles.count, on: answer.channel) }
+    guard let verdict = stream.checked(check, handles) else { return }
     finish(EventStreamEndpoint.outcome(verdict, of: stream), to: request, exchange)
   }
 
   mutating func begin(_ stream: EventStream, _ request: HTTPRequest, _ exchange: Exchange) throws(Refusal) {
-    let slot = exchange.slot
-    let credential = try request.caller(by: context(exchange).credentials)
+    let (slot, context) = (exchange.slot, context(exchange))
+    let credential = try request.caller(by: context.credentials)
+    try context.admit(stream, of: credential)
     try admission.beginSession(slot, from: exchange.peer, request, credential, now: now.uptime)
     let rights = SessionRights(credential, expires: credential.sessionEnd(by: access.value, now: now.timestamp))
     exchange.state = .over
