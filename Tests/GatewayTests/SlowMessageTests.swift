@@ -35,6 +35,27 @@ import Testing
     #expect(hub.counters.hits(.messageTime) == 1)
   }
 
+  @Test("what the hub holds of a session over its rate is no slow message: it ends with 4429")
+  func held() throws {
+    let clock = HandClock()
+    let hub = try HandDrivenHub(clock: clock) {
+      $0.allowsDevelopmentCredentials = true
+      $0.limits.sessionRate = 0.01
+      $0.limits.sessionBurst = 5
+    }
+    let peer = try HandDrivenPeer(hub)
+    peer.send((0..<100).flatMap { _ in HandDrivenPeer.frame(HandDrivenPeer.ping("here")) })
+    peer.turn()
+    var seconds = 0
+    while peer.closeCode == nil, seconds < 100 {
+      clock.advance(milliseconds: 1000)
+      peer.turn()
+      seconds += 1
+    }
+    #expect(peer.closeCode == CloseCode(4429), "after \(seconds) s")
+    #expect(hub.counters.hits(.messageTime) == 0)
+  }
+
   @Test("large messages one behind the other are no slow message")
   func oneBehindTheOther() throws {
     let (clock, hub, peer) = try stage()

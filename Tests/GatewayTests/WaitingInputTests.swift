@@ -104,6 +104,25 @@ import Testing
     #expect(texts == ["before", "first", "second", "third"])
   }
 
+  @Test("a session that is not read, since its subscriptions are not answered, does not count as silent")
+  func unansweredForLong() throws {
+    let hub = try HandDrivenHub(clock: HandClock()) { $0.allowsDevelopmentCredentials = true }
+    let peer = try HandDrivenPeer(hub, role: "rider", id: "r1")
+    let slot = try #require(hub.openSlots.first)
+    let loop = hub.sessions.sessions
+    for _ in 0..<Limits().unansweredSubscriptions { loop.pointee.sessions[slot].open.subscriptions.ask() }
+    peer.send(HandDrivenPeer.frame(HandDrivenPeer.ping("waits")))
+    peer.turn()
+    for _ in 0..<200 {
+      hub.clock.advance(milliseconds: 1000)
+      peer.turn()
+    }
+    #expect(peer.isOpen && peer.closeCode == nil && peer.messages.isEmpty)
+    for _ in 0..<Limits().unansweredSubscriptions { loop.pointee.budget.answered(&loop.pointee.sessions[slot]) }
+    peer.turn()
+    #expect(peer.messages.count { $0.contains("\"pong\"") } == 1)
+  }
+
   @Test("behind a request whose answer is due no more is kept than a limit, however much is sent, and all is answered")
   func pipelined() throws {
     let hub = try HandDrivenHub(clock: HandClock(), idleLoops: 1) {

@@ -71,6 +71,8 @@ struct ControlFrames {
         session.lastHeard = now.uptime  // the hub did not read from it while it was paused
         outcome = .resume
       }
+    } else if session.isHolding, session.open.subscriptions.unanswered > 0 {
+      session.hear(now: now.uptime)  // the hub does not read from it until these are answered
     } else if session.wasPinged {
       if now.uptime - session.lastHeard >= interval * 5 / 2 { return .close(.silentTooLong) }
     } else if now.uptime - session.lastHeard >= interval {

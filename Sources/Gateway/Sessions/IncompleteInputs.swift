@@ -12,8 +12,9 @@ import HubTransport
 struct IncompleteInputs {
   private struct Entry {
     var bytes: Int
-    /// Since when no message was completed (uptime, ns).
+    /// Since when no message was completed (uptime, ns), without the time for which the hub held input.
     var since: Int64
+    let isHeld: Bool
     /// The key of its address; 0 where that has no limit.
     let address: UInt64
   }
@@ -42,7 +43,8 @@ struct IncompleteInputs {
     let before = entries[slot]
     session.keepsInput = bytes > 0
     let address = before?.address ?? address
-    entries[slot] = bytes > 0 ? Entry(bytes: bytes, since: before?.since ?? now, address: address) : nil
+    let since = before.map { $0.isHeld ? now : $0.since } ?? now
+    entries[slot] = bytes > 0 ? Entry(bytes: bytes, since: since, isHeld: session.isHolding, address: address) : nil
     return admissions.keeps(bytes - (before?.bytes ?? 0), of: address, now: now)
   }
 
@@ -61,9 +63,11 @@ struct IncompleteInputs {
     for (slot, entry) in entries { entries[slot]?.since = min(now, entry.since + time) }
   }
 
-  /// Whether a connection's message has been incomplete for too long.
+  /// Whether a connection's message has been incomplete for too long, and not because the hub holds its input.
   func isOverdue(_ session: borrowing Session, now: Int64) -> Bool {
-    guard session.keepsInput, let since = entries[Int(session.connection.slot)]?.since else { return false }
+    guard session.keepsInput, !session.isHolding, let since = entries[Int(session.connection.slot)]?.since else {
+      return false
+    }
     return now - since >= timeLimit
   }
 }
