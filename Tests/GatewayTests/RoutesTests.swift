@@ -111,6 +111,38 @@ import Testing
     }
   }
 
+  @Test("of a list that the journal continues, the hub's part leaves out those that the journal lists")
+  func knownAndInJournal() throws {
+    let request = try request("GET /v1/trips?role=ops&id=o&since=1")
+    let (now, forgottenBy) = (context.now.timestamp, context.forgottenBy.milliseconds)
+    func trip(_ id: String, ended: Int64?) throws -> TripReport {
+      var trip = TripReport(
+        tripID: try #require(Identifier(id)), status: .cancelled, timestamp: now, created: now, updated: now)
+      trip.ended = ended.map { Timestamp(milliseconds: $0) }
+      return trip
+    }
+    var page = TripPage(trips: [
+      try trip("active", ended: nil), try trip("known", ended: forgottenBy + 1), try trip("both", ended: forgottenBy),
+    ])
+    func answer() throws -> Outcome {
+      try TripEndpoints.answer(.list(page), request, .trips(inJournal: TripListQuery(limit: 10)), context)
+    }
+    guard case .consult(.history(.trips(let query, _, let known, _))) = try answer() else {
+      Issue.record("the journal continues it")
+      return
+    }
+    #expect(known.map { "\($0.tripID)" } == ["active", "known"] && query.limit == 8)
+    page.next = ListCursor(7)
+    guard case .respond(let response, _) = try answer() else {
+      Issue.record("the hub has more")
+      return
+    }
+    let text = String(decoding: response.body, as: UTF8.self)
+    #expect(
+      text.contains("known") && !text.contains("both") && text.contains(#""next":"\#(ListCursor(7).text(of: .trips))""#)
+    )
+  }
+
   @Test("a stream whose channels were checked when a drain began does not begin")
   func drain() throws {
     let credential = Credential(role: .rider, id: try #require(Identifier("r")))

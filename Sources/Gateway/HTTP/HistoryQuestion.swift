@@ -27,7 +27,7 @@ enum HistoryQuestion: Sendable {
   case forgotten(Identifier, TrackRequest?, TimeFormat)
   /// The track of a known trip.
   case track(TripReport, TrackRequest, TimeFormat)
-  /// A page of trips that ended by a time, behind those that the hub knows.
+  /// A page of trips that ended by a time, behind others that the hub knows.
   case trips(TripListQuery, endedBy: Timestamp, behind: [TripReport], TimeFormat)
 
   /// Answers on the reader's thread.
@@ -48,9 +48,8 @@ enum HistoryQuestion: Sendable {
         let hasMore = trips.count > query.limit
         if hasMore { trips.removeLast() }
         let next = hasMore ? trips.last.map { TripCursor.forgotten(below: $0.number) } : nil
-        let seen = Set(known.map(\.tripID))
-        let forgotten = trips.map(\.report).filter { !seen.contains($0.tripID) }.map { report in
-          var short = report
+        let forgotten = trips.map { trip in
+          var short = trip.report
           short.route = nil
           return short
         }

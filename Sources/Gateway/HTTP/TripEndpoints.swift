@@ -85,13 +85,16 @@ enum TripEndpoints {
     case (.unshared, _), (.offersStopped, _): return .respond(Response(.noContent))
     case (.offers(let offers, let isNew), _):
       return .respond(OfferEndpoints.answer(offers, isNew: isNew, time: request.time))
-    case (.list(let page), .trips(inJournal: var query?)) where page.next == nil:
-      query.limit -= page.trips.count
+    case (.list(let page), .trips(inJournal: var query?)):
+      // After a start, and while nothing can be stored, the hub still knows trips that the journal lists, too.
+      let known = page.trips.filter { trip in trip.ended.map { $0 > context.forgottenBy } ?? true }
+      query.limit -= known.count
       query.below = .max
-      guard query.limit > 0 else {
-        return .respond(Response(page.trips, next: .forgotten(below: .max), time: request.time))
+      guard page.next == nil, query.limit > 0 else {
+        let next = page.next.map { TripCursor.known($0) } ?? .forgotten(below: .max)
+        return .respond(Response(known, next: next, time: request.time))
       }
-      return .consult(.history(.trips(query, endedBy: context.forgottenBy, behind: page.trips, request.time)))
+      return .consult(.history(.trips(query, endedBy: context.forgottenBy, behind: known, request.time)))
     case (.list(let page), _):
       return .respond(Response(page.trips, next: page.next.map { .known($0) }, time: request.time))
     }
