@@ -28,12 +28,13 @@ import Testing
 
   /// Reads a request as a connection does.
   private func request(
-    _ text: String, body: String = "", byAdminPort: Bool = false
+    _ text: String, body: String = "", fields: String = "", byAdminPort: Bool = false
   ) throws -> HTTPRequest {
     let peer = HTTPPeer(
       address: try #require(SocketAddress(host: "127.0.0.1", port: 1)), isAdmin: byAdminPort, isProxy: false)
     let exchange = Exchange(.none, from: peer, deadline: 0)
-    let bytes = Array("\(text) HTTP/1.1\r\nHost: localhost\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)".utf8)
+    let head = "\(text) HTTP/1.1\r\nHost: localhost\r\n\(fields)Content-Length: \(body.utf8.count)\r\n\r\n"
+    let bytes = Array((head + body).utf8)
     // Byte by byte, as the slowest network has it.
     for (index, byte) in bytes.enumerated() {
       exchange.input.append(byte)
@@ -109,6 +110,21 @@ import Testing
     for path in ["/v1/ws", "/v1/trips", "/v1/drivers/d"] {
       #expect(try refusal("GET \(path)?role=ops&id=o", byAdminPort: true)?.status == .notFound)
     }
+  }
+
+  @Test("a page of another origin has no development credentials, although a browser sends no Origin with its images")
+  func otherOrigins() throws {
+    let target = "GET /v1/osmand?role=driver&id=d&lat=48.1&lon=11.5&timestamp=1763680000"
+    for site in ["cross-site", "same-site", "same-origin", "none"] {
+      let request = try request(target, fields: "Sec-Fetch-Site: \(site)\r\n")
+      var status: Status?
+      do throws(Refusal) { _ = try Routes.outcome(of: request, context) } catch { status = error.status }
+      #expect(status == (site.hasSuffix("-site") ? .unauthorized : nil), "\(site)")
+    }
+    let request = try request(target)
+    #expect(request.isReadOnly)
+    _ = try Routes.outcome(of: request, context)
+    #expect(!request.isReadOnly, "it records a fix")
   }
 
   @Test("of a list that the journal continues, the hub's part leaves out those that the journal lists")

@@ -1,7 +1,8 @@
 // Which web pages may use the hub (RFC 6454, RFC 6455 §10.2, and the CORS protocol of the Fetch standard).
 //
-// A browser sends the page's origin in `Origin`, which no page can forge. Other programs need none: their rights depend
-// on their credential alone.
+// A browser sends the page's origin in `Origin`, which no page can forge, where the page could read the answer or sends
+// more than a GET. Links, images and frames of a page come without it, as do other programs' requests: their rights
+// depend on their credential alone, and one of development is not taken from another origin's page (Credential.swift).
 //
 // A page of the hub's own origin is allowed, as with other WebSocket servers, but only where the hub is named by its
 // address or as localhost: anybody can make a name point here (DNS rebinding), and a page under such a name would be of
@@ -33,7 +34,7 @@ public struct AllowedOrigins: Sendable, Equatable {
   }
 
   enum Verdict: Equatable {
-    /// No browser.
+    /// Another program than a browser, or a page that cannot read the answer, or the hub's own.
     case noOrigin
     /// An allowed origin, as it was sent.
     case allowed(String)

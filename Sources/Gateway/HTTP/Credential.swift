@@ -198,7 +198,8 @@ extension Credential {
   }
 
   /// The development credential: only for programs of this machine and pages that it serves. Requests through a proxy
-  /// look like these, and so do those of a web page whose name is made to point here (AllowedHosts.swift).
+  /// look like these, and so do those of a web page whose name is made to point here (AllowedHosts.swift), and what a
+  /// page of any origin links to.
   ///
   /// - Parameter hosts: host names under which development credentials are accepted; nil where they are not.
   fileprivate init(development request: RequestHead, _ hosts: AllowedHosts?) throws(CredentialError) {
@@ -207,6 +208,11 @@ extension Credential {
         throw CredentialError(
           text: "this request came through a proxy (Forwarded, Via, X-Forwarded-* or X-Real-IP): development "
             + "credentials are not taken from there, since everybody could have them")
+      }
+      // A browser sends no `Origin` for a page's images, frames and links to other origins, but this (Fetch Metadata).
+      let site = request.fields.string("sec-fetch-site")
+      guard site != "cross-site" && site != "same-site" || request.fields["origin"] != nil else {
+        throw CredentialError(text: "development credentials are not taken from a page of another origin")
       }
       guard hosts.allows(request.fields) else {
         throw CredentialError(text: "development credentials are taken only where \(CredentialError.hosts)")

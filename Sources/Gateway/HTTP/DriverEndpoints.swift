@@ -84,7 +84,7 @@ enum DriverEndpoints {
     }
     let search = try DriverSearch(polygons, call.query)
     call.request.charge(positions: search.area.positionCount)
-    call.request.isQuestion = true
+    call.request.isReadOnly = true
     return .query(.drivers(search))
   }
 }

@@ -43,7 +43,7 @@ final class HTTPRequest {
   /// Set where the body is one message: every answer is a reply, with the message's id if that could be read.
   var postedMessage: PostedMessage?
   /// It changes nothing: its answer may be refused.
-  lazy var isQuestion = head.method == .get
+  lazy var isReadOnly = head.method == .get
   /// The key by which the request is charged to its address; 0 for none.
   var rateKey: UInt64 = 0
   /// How long its address has to wait (ns), where it was over its rate when the head came.

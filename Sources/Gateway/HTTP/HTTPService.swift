@@ -173,7 +173,7 @@ struct HTTPService {
     _ budget: inout TurnBudget, _ counters: inout LoopCounters
   ) {
     var memory = memory
-    if memory == nil, let request, request.isQuestion, !response.isShort(limits) {
+    if memory == nil, let request, request.isReadOnly, !response.isShort(limits) {
       memory = MemoryReservation(response.body.count, of: settings.shared.longAnswers, by: request.memoryOwner)
       guard memory != nil else {
         _ = refuse(.tooMuchUnread, to: request, exchange, &budget, &counters)

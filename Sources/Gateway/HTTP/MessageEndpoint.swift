@@ -48,7 +48,7 @@ enum MessageEndpoint {
       throw Refusal(error)
     }
     request.postedMessage?.id = envelope.messageID
-    if case .query = envelope.message { request.isQuestion = true }
+    if case .query = envelope.message { request.isReadOnly = true }
     let bytes = request.body.count
     request.charge(units: WorkUnits.of(envelope.message, bytes: bytes) - WorkUnits.of(bytes: bytes))
     return try outcome(of: envelope, caller, call.time, context)

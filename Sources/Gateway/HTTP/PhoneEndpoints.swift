@@ -34,6 +34,7 @@ enum PhoneEndpoints {
     guard report.isOf(caller.id) else {
       throw Refusal(.forbidden, "the app says that it is another device: its id must be that of the key's driver")
     }
+    call.request.isReadOnly = false  // also with GET
     call.request.charge(fixes: report.fixes.count)
     var input = BatchInput(
       session: call.context.session, driverID: caller.id, messageID: DriverEndpoints.messageID, sent: now.timestamp,
