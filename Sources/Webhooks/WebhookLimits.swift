@@ -47,8 +47,9 @@ extension EventFilter {
 }
 
 extension WebhookControl {
-  /// Questions that wait for the webhooks' thread. Past it a further one is refused, to be asked again.
-  static let maximumQuestions = 64
+  /// Questions that wait for the webhooks' thread; as many of one loop's may be unanswered. Past it a further one is
+  /// refused, to be asked again.
+  public static let maximumQuestions = 64
 }
 
 extension WebhookReplay {

@@ -33,6 +33,21 @@ import Testing
     withExtendedLifetime(unread) {}
   }
 
+  @Test("questions about webhooks are no questions to the journal: neither room nor refusals are counted together")
+  func webhooks() throws {
+    let hub = try HandDrivenHub(clock: HandClock()) {
+      $0.allowsDevelopmentCredentials = true
+      $0.journal = JournalConfiguration(directory: "nobody opens it")
+    }
+    let request = try HandDrivenRequest(hub, "/v1/webhooks?role=ops&id=o1")
+    try hub.turn {
+      request.ownTurn()
+      return request.isComplete
+    }
+    #expect(request.status == "503", "the webhooks' thread does not run")
+    #expect(hub.counters.historyRefused == 0 && hub.counters.historyFull == 0)
+  }
+
   @Test("the address is charged for the records that were read")
   func charge() {
     var limits = Limits()

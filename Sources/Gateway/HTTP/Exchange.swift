@@ -30,8 +30,8 @@ enum Awaited {
   case fullFences
   /// Trips of the hub; with a query, the rest of a page comes from the journal.
   case trips(inJournal: TripListQuery?)
-  /// The reader of the journal.
-  case history
+  /// Another thread: the journal's reader, the webhooks' or the map's.
+  case worker
   /// The counters of all loops.
   case metrics
   /// The hub's answer on each channel of a stream.
@@ -225,7 +225,7 @@ final class Exchange {
 
   /// The refusal after a timeout of a thread that reads files, or of the hub.
   func waitedTooLong(_ limits: Limits) -> Refusal {
-    if case .waiting(_, for: .history) = state { .notReadInTime(limits) } else { .notStoredInTime(limits) }
+    if case .waiting(_, for: .worker) = state { .notReadInTime(limits) } else { .notStoredInTime(limits) }
   }
 
   // MARK: Answering

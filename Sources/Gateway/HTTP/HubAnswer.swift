@@ -51,7 +51,7 @@ enum HubAnswer {
       case .move(let trip):
         return .query(.trip(trip), .trip(PendingTrip(id: trip, showsForgotten: false, track: nil, isMoved: true)))
       case .statusSet(let driver): return .query(.driver(driver))
-      case .hub, .trip, .fullFences, .trips, .history, .metrics, .channels, .message, .vehicles:
+      case .hub, .trip, .fullFences, .trips, .worker, .metrics, .channels, .message, .vehicles:
         return .respond(DriverEndpoints.answer(ack.batch))
       }
     case .pong: throw Refusal(.internalError, "unexpected reply")

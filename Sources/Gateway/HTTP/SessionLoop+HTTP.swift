@@ -51,10 +51,10 @@ extension SessionLoop {
       case .consult(let question):
         let asker = request.asker(reference(exchange.connection))
         try pending.workers.consult(question, for: asker, at: request.rateKey, shared, &counters)
-        exchange.awaitAnswer(.waiting(request, for: .history), until: now.uptime + nanoseconds(limits.historySeconds))
+        exchange.awaitAnswer(.waiting(request, for: .worker), until: now.uptime + nanoseconds(limits.historySeconds))
       case .image(let tile):
         try pending.workers.ask(for: tile, to: request, by: reference(exchange.connection), shared)
-        exchange.awaitAnswer(.waiting(request, for: .history), until: now.uptime + nanoseconds(limits.historySeconds))
+        exchange.awaitAnswer(.waiting(request, for: .worker), until: now.uptime + nanoseconds(limits.historySeconds))
       case .upgrade(let upgrade): try beginUpgrade(upgrade, of: request, exchange)
       case .stream(let stream): try begin(stream, request, exchange)
       case .metrics: beginMetrics(request, exchange)

@@ -10,8 +10,14 @@ import HubWebhooks
 
 /// The answer of such a thread to a waiting request.
 struct WorkerAnswer: Sendable {
+  enum Worker {
+    case history
+    case webhooks
+    case map
+  }
+
   let session: SessionRef
-  fileprivate let isImage: Bool
+  fileprivate let worker: Worker
   /// Counts for who asked, until the answer is sent; nil for an image of the map on loopback.
   fileprivate let question: QuestionReservation?
   /// The key of the address that is charged for the records that were read, and their number; 0 for none.
@@ -20,8 +26,10 @@ struct WorkerAnswer: Sendable {
   var result = Result<Response, Refusal>.failure(.journalIsBusy)
   var memory: MemoryReservation?
 
-  init(to session: SessionRef, isImage: Bool = false, _ question: QuestionReservation?, rateKey: UInt64 = 0) {
-    (self.session, self.isImage, self.question, self.rateKey) = (session, isImage, question, rateKey)
+  init(
+    to session: SessionRef, from worker: Worker = .history, _ question: QuestionReservation?, rateKey: UInt64 = 0
+  ) {
+    (self.session, self.worker, self.question, self.rateKey) = (session, worker, question, rateKey)
   }
 
   /// Answers on the reader's thread, if there is room for one more answer to its asker.
@@ -47,16 +55,18 @@ struct WorkerAnswer: Sendable {
 struct WorkerAnswers {
   private let limits: Limits
   private let found: Mailbox<WorkerAnswer>
-  /// Questions that are not answered, and images of the map.
+  /// Questions that are not answered: to the journal's reader, to the webhooks' thread, and for images of the map.
   private(set) var historyQuestions = 0
+  private var webhookQuestions = 0
   private var tileQuestions = 0
 
   init(_ limits: Limits, waking waker: Waker) {
     self.limits = limits
-    found = Mailbox(capacity: limits.historyQuestions + limits.tileQuestions, waking: waker)
+    found = Mailbox(
+      capacity: limits.historyQuestions + WebhookControl.maximumQuestions + limits.tileQuestions, waking: waker)
   }
 
-  var areAwaited: Bool { historyQuestions + tileQuestions > 0 }
+  var areAwaited: Bool { historyQuestions + webhookQuestions + tileQuestions > 0 }
 
   /// Puts a question to the journal's reader or the webhooks' thread, answered through `take`. `rateKey`: that
   /// of the address, which pays for what is read, unless ops ask.
@@ -66,20 +76,35 @@ struct WorkerAnswers {
   ) throws(Refusal) {
     let role = asker.credential.role
     guard let reservation = QuestionReservation(of: asker.credential, in: shared.admissions) else {
-      counters.historyRefused += 1
+      if case .history = question { counters.historyRefused += 1 }
       throw Refusal(
         .rateLimited, role.queriesLimit(limits.hub.queriesPerIdentity), status: .tooManyRequests, retryAfter: 1,
         counting: { $0.count(.queriesPerIdentity) })
     }
-    let hasRoom = historyQuestions < role.share(of: limits.historyQuestions)
-    let answer = WorkerAnswer(to: asker.session, reservation, rateKey: role == .ops ? 0 : rateKey)
-    guard hasRoom, put(question, for: asker.credential, answer, shared) else {
-      counters.historyRefused += 1
-      counters.historyFull += 1
-      if case .webhooks = question { throw Refusal.webhooksAreBusy }
-      throw Refusal.journalIsBusy
+    switch question {
+    case .history(let question):
+      let answer = WorkerAnswer(to: asker.session, reservation, rateKey: role == .ops ? 0 : rateKey)
+      guard historyQuestions < role.share(of: limits.historyQuestions),
+        put(question, for: asker.credential, answer, shared)
+      else {
+        counters.historyRefused += 1
+        counters.historyFull += 1
+        throw Refusal.journalIsBusy
+      }
+      historyQuestions += 1
+    case .webhooks(let question, let time):
+      let empty = WorkerAnswer(to: asker.session, from: .webhooks, reservation)
+      guard let webhooks = shared.webhooks, webhookQuestions < WebhookControl.maximumQuestions,
+        webhooks.ask(
+          question,
+          { [found] reply in
+            var answer = empty
+            answer.result = WebhookEndpoints.response(reply, time)
+            _ = found.append(answer)
+          })
+      else { throw Refusal.webhooksAreBusy }
+      webhookQuestions += 1
     }
-    historyQuestions += 1
   }
 
   /// Requests an image. It counts for its address until it is sent, and each connection has one at a time.
@@ -92,7 +117,7 @@ struct WorkerAnswers {
       question = QuestionReservation(ofAddress: request.rateKey, atMost: limit, in: shared.admissions)
       if question == nil { throw Refusal.mapIsBusy(with: "at most \(limit) images at a time from one address") }
     }
-    let empty = WorkerAnswer(to: session, isImage: true, question)
+    let empty = WorkerAnswer(to: session, from: .map, question)
     guard let tiles = shared.tiles, tileQuestions < limits.tileQuestions,
       tiles.ask({ worker in
         var answer = empty
@@ -105,26 +130,16 @@ struct WorkerAnswers {
     tileQuestions += 1
   }
 
-  /// Puts a question; false at the thread's limit. A loop asks no more than its mailbox has room for answers.
+  /// Puts a question to the journal's reader; false at its limit.
   private func put(
-    _ question: WorkerQuestion, for asker: Credential, _ answer: WorkerAnswer, _ shared: SharedState
+    _ question: HistoryQuestion, for asker: Credential, _ empty: WorkerAnswer, _ shared: SharedState
   ) -> Bool {
-    let (limits, found) = (limits, found)
-    switch question {
-    case .history(let question):
-      guard let reader = shared.history else { return false }
-      let owner = MemoryOwner(IdentityKey(asker).hash, asker.role)
-      return reader.ask(for: asker.role) { access in
-        var answer = answer
-        answer.take(question, by: owner, from: access, in: reader.memory, limits)
-        _ = found.append(answer)
-      }
-    case .webhooks(let question, let time):
-      return shared.webhooks?.ask(question) { reply in
-        var answer = answer
-        answer.result = WebhookEndpoints.response(reply, time)
-        _ = found.append(answer)
-      } ?? false
+    guard let reader = shared.history else { return false }
+    let owner = MemoryOwner(IdentityKey(asker).hash, asker.role)
+    return reader.ask(for: asker.role) { [limits, found] access in
+      var answer = empty
+      answer.take(question, by: owner, from: access, in: reader.memory, limits)
+      _ = found.append(answer)
     }
   }
 
@@ -136,7 +151,11 @@ struct WorkerAnswers {
     var answers: [WorkerAnswer] = []
     found.drain(into: &answers)
     return answers.map { answer in
-      if answer.isImage { tileQuestions -= 1 } else { historyQuestions -= 1 }
+      switch answer.worker {
+      case .history: historyQuestions -= 1
+      case .webhooks: webhookQuestions -= 1
+      case .map: tileQuestions -= 1
+      }
       answer.charge(admissions, now: now)
       return (answer.session, .made(answer.result, memory: answer.memory))
     }
