@@ -36,6 +36,15 @@ import Testing
       #expect(SipKey(hexadecimal: bad) == nil)
     }
   }
+
+  @Test("the hash of an id depends on key, id and role alone")
+  func ids() throws {
+    let (id, other) = (try #require(Identifier("rider-1")), try #require(Identifier("rider-2")))
+    let hash = SipKey(1, 2).hash(of: id, as: .rider)
+    #expect(hash == SipKey(1, 2).hash(of: id, as: .rider))
+    #expect(hash != SipKey(1, 3).hash(of: id, as: .rider) && hash != SipKey(1, 2).hash(of: other, as: .rider))
+    #expect(hash != SipKey(1, 2).hash(of: id, as: .ops))
+  }
 }
 
 @Suite struct PublicAudienceTests {

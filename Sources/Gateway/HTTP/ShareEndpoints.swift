@@ -32,11 +32,15 @@ enum ShareEndpoints {
   }
 
   /// A new share's id. The ids of one rider's shares begin alike, since the sessions of their holders are counted
-  /// together (`IdentityKey`); those that ops make for one trip do so, too.
+  /// together (`IdentityKey`); those that ops make for one trip do so, too. Without `--pseudonym-key` those of another
+  /// run, or another hub of a cluster, begin otherwise and are counted apart. Hashed, so that holders do not learn who
+  /// the maker is.
   private static func id(for call: HTTPCall) throws(Refusal) -> Identifier {
     let caller = try call.caller()
-    let maker = IdentityKey(caller.role, caller.role == .rider ? caller.id : try call.id(of: "trip"))
-    return .random(beginning: maker.hash, characters: TripShare.makerLength)
+    let maker = caller.role == .rider ? caller.id : try call.id(of: "trip")
+    let start =
+      call.context.configuration.pseudonymKey?.hash(of: maker, as: caller.role) ?? IdentityKey(caller.role, maker).hash
+    return .random(beginning: start, characters: TripShare.makerLength)
   }
 
   private static func ask(_ question: TripShareQuestion, _ call: HTTPCall) throws(Refusal) -> Outcome {

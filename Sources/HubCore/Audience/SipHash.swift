@@ -3,6 +3,8 @@
 // J.-P. Aumasson, D. J. Bernstein, "SipHash: a fast short-input PRF", INDOCRYPT 2012; the tests have its vectors. It is
 // used instead of HMAC-SHA256 because HubCore links no library, its input is a few words, and 64 bits suffice for a
 // pseudonym: with a million drivers two share one within an hour once in 37 million hours.
+import HubBytes
+public import HubMessages
 
 /// A secret of 128 bits.
 public struct SipKey: Sendable, Equatable {
@@ -21,6 +23,13 @@ public struct SipKey: Sendable, Equatable {
       let first = UInt64(text.prefix(16), radix: 16), let second = UInt64(text.suffix(16), radix: 16)
     else { return nil }
     self.init(first.byteSwapped, second.byteSwapped)
+  }
+
+  /// A hash of an id in a role, which is the same in every process that has the key.
+  public func hash(of id: Identifier, as role: Role) -> UInt64 {
+    var hash = SipHash(self)
+    for index in 0..<(id.text.count + 7) / 8 { hash.combine(id.text.word(index)) }
+    return hash.finished(rest: UInt64(role.rawValue), count: 1)
   }
 }
 
