@@ -146,7 +146,8 @@ public struct Limits: Sendable {
   static let sessionsPerSweep = 512
   static let sweepSteps = 128
   static let sweepPause: Int64 = 2_000_000
-  /// Subscriptions of one session. Past it: `rate_limited`.
+  /// Subscriptions of one session. Past it: `rate_limited`. Each is looked for in a list of all, so that a view
+  /// of n cells takes n² steps.
   public var subscriptionsPerSession = 256
   /// Unanswered subscriptions of one session: each may bring `eventsPerChannel` missed events. Past it the session's
   /// further messages wait until these are answered and read.

@@ -229,7 +229,7 @@ struct ServeOptions: Sendable {
       "max-incomplete", \.incompleteBytes, .size(1024...(1 << 40)), "BYTES",
       "bytes of all incomplete messages and requests", past: "close 1013; 503" + hits("incomplete_bytes")),
     Setting(
-      "max-subscriptions", \.subscriptionsPerSession, .whole(1...65_000), "N", "subscriptions of one session",
+      "max-subscriptions", \.subscriptionsPerSession, .whole(1...4096), "N", "subscriptions of one session",
       past: "`rate_limited`" + hits("subscriptions")),
     Setting(
       "max-outbox", \.outboxBytesPerSession, .size(1024...(1 << 30)), "BYTES", "unsent bytes of one session",
