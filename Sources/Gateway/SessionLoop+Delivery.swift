@@ -68,7 +68,7 @@ extension SessionLoop {
     case .fences(let session, let answer): reply(.fences(answer), to: session)
     case .credentials(let session, let answer): reply(.credentials(answer), to: session)
     case .revoked(let change): sweep.apply(change, to: access.value, now: now.uptime)
-    case .channelRestarted(let channel, let answer): fanOut.restarted(channel, answer, in: sessions)
+    case .channelRestarted(let channel, let answer): fanOut.restarted(channel, answer)
     case .cluster: preconditionFailure("what is the cluster's goes to its own outlet")
     case .queryResult(let session, let result, let replyTo): reply(.query(result), to: session, replyTo: replyTo)
     }

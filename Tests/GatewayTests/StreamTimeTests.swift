@@ -120,6 +120,7 @@ import Testing
   func anotherOwner() throws {
     let hub = try hub()
     let stream = try open(hub, "driver:d1")
+    let other = try open(hub, "driver:d1")
     let slot = try #require(hub.openSlots.first)
     var handles: [ChannelHandle] = []
     hub.sessions.sessions.pointee.fanOut.subscriptions.forEach(
@@ -139,9 +140,12 @@ import Testing
     hub.sessions.sessions.pointee.deliverOutputs()
     try hub.turn {
       stream.ownTurn()
-      return stream.text.contains("\"notification\"")
+      other.ownTurn()
+      return stream.text.contains("\"notification\"") && other.text.contains("\"notification\"")
     }
     let lines = stream.text.split(separator: "\n").filter { $0.hasPrefix("id: ") || $0.hasPrefix("data: ") }
+    let data = other.text.split(separator: "\n").filter { $0.hasPrefix("data: ") }
+    #expect(data.count == 3 && data.suffix(2) == lines.filter { $0.hasPrefix("data: ") }.suffix(2), "encoded once")
     #expect(lines.count == 6 && lines.enumerated().allSatisfy { $1.hasPrefix($0 % 2 == 0 ? "id: " : "data: ") })
     #expect(lines.filter { $0.hasPrefix("id: ") }.dropFirst() == ["id: another:7", "id: another:8"])
   }

@@ -287,14 +287,21 @@ struct FanOut: ~Copyable {
   }
 
   /// A channel's numbers come from another owner: all subscribers get its present state, as a new subscriber does.
-  mutating func restarted(_ channel: ChannelHandle, _ answer: Subscribed, in sessions: borrowing SessionTable) {
+  mutating func restarted(_ channel: ChannelHandle, _ answer: Subscribed) {
     for delivery in held.take(of: channel) { fanOut(delivery) }
+    var encoded = EncodedFrames()
     for subscriber in subscriptions.subscribers(of: channel) {
       if let stream = streams[subscriber.connection] {
         stream.restarted(answer, on: channel)
         sendID(of: stream, to: subscriber.connection)
       }
-      send(.subscribed(answer), to: sessions[Int(subscriber.connection.slot)].recipient, naming: channel)
+      guard
+        let frame = encoded[subscriber.encoding]
+          ?? encoder.encode(.subscribed(answer), subscriber.encoding, naming: channel)
+      else { continue }
+      encoded[subscriber.encoding] = frame
+      send(frame, to: subscriber.connection)
+      counters.repliesOut += 1
     }
   }
 
