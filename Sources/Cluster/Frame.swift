@@ -198,10 +198,12 @@ struct ClusterFrameReader {
     try take(8).reversed().reduce(0) { $0 << 8 | UInt64($1) }
   }
 
+  /// A number of up to 64 bits.
   mutating func varint() throws(ClusterFrameError) -> UInt64 {
     var value: UInt64 = 0
-    for shift in stride(from: UInt64(0), to: 63, by: 7) {
+    for shift in stride(from: UInt64(0), through: 63, by: 7) {
       let byte = try byte()
+      guard shift < 63 || byte <= 1 else { break }
       value |= UInt64(byte & 0x7F) << shift
       if byte < 0x80 { return value }
     }

@@ -167,7 +167,7 @@ extension Watching {
     guard case .publication(let publication)? = try reader.message(&messages),
       case .areaUpdate(var update) = publication.body, update.details.count == update.drivers.count
     else { throw .message }
-    for number in update.details.indices { update.details[number].lastTripEnded = Int64(try reader.varint()) }
+    for number in update.details.indices { update.details[number].lastTripEnded = Int64(clamping: try reader.varint()) }
     guard let state = context.peers[index].areas[update.cell] else { return }  // not asked for any more
     if case .asked = state, !update.isFull { return }  // the snapshot is yet to come
     context.peers[index].areas[update.cell] = endsSnapshot || state == .complete ? .complete : .partial

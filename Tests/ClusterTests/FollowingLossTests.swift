@@ -41,6 +41,45 @@ import Testing
     #expect(rider.seen == before && rider.faults == [])
   }
 
+  @Test("A session may resume from any number: the link to the channel's hub has no gap for it")
+  func hugeSince() throws {
+    let world = ClusterWorld(["a", "b"])
+    let rider = world.followTrip()
+    let epoch = try #require(rider.point?.epoch)
+    let asked: [UInt64] = [1 << 63 - 2, 1 << 63 - 1, 1 << 63, .max - 1, .max]
+    let late = asked.map { since in
+      let follower = world.follow(.trip(id("t1")), at: "b", slot: world.nextSlot())
+      follower.point = ResumePoint(since: since, epoch: epoch)
+      return follower
+    }
+    func trouble() -> [Int] {
+      world.members.flatMap { member in
+        let counters = member.node.node.counters
+        let gaps = member.notices.count { if case .gap = $0 { true } else { false } }
+        return [gaps, Int(counters.restarts), Int(counters.framesRefused)]
+      }
+    }
+    let before = trouble()
+    world.run(seconds: 1)
+    #expect(late.allSatisfy { $0.answers.count == 1 && $0.answers.last?.recovered == false && $0.refusals.isEmpty })
+    #expect(trouble() == before && rider.faults == [] && rider.gaps == 0)
+  }
+
+  @Test("A number in a frame has up to 64 bits, and no more")
+  func numbers() throws {
+    for number in [0, 127, 128, 1 << 63 - 1, 1 << 63, .max - 1, .max] as [UInt64] {
+      var bytes = ByteBuffer()
+      bytes.append(varint: number)
+      var reader = ClusterFrameReader(bytes.array()[...])
+      let read = try reader.varint()
+      #expect(read == number && reader.isAtEnd)
+    }
+    for last in [[2], [0x81, 0]] as [[UInt8]] {
+      var reader = ClusterFrameReader(([UInt8](repeating: 0xFF, count: 9) + last)[...])
+      #expect(throws: ClusterFrameError.short) { _ = try reader.varint() }
+    }
+  }
+
   @Test("An event whose frame is lost comes to all, also where another session's answer was behind it")
   func lostBeforeAnAnswer() {
     let world = ClusterWorld(["a", "b"])
