@@ -24,6 +24,8 @@ public protocol Bus: AnyObject {
   /// Sends a frame; false where it was not sent, because no node is reachable or has room. A sent frame may still be
   /// lost.
   func send(_ frame: [UInt8], to member: String, lane: Lane) -> Bool
+  /// Whether a frame with so many bytes of records could be sent to a member now, so that none is made in vain.
+  func hasRoom(for bytes: Int, to member: String) -> Bool
   /// Appends the events since the last call.
   func takeEvents(into events: inout [BusEvent])
   /// The nodes from which nothing reaches this member: bit i for node i of the file. 0 for a bus that has a single
@@ -34,6 +36,8 @@ public protocol Bus: AnyObject {
 }
 
 extension Bus {
+  /// True: a bus that does not know before.
+  public func hasRoom(for bytes: Int, to member: String) -> Bool { true }
   /// 0: a bus with a single node, or one that cannot tell.
   public var unheard: UInt64 { 0 }
   /// Does nothing: a bus with a single node has no other way to the member.

@@ -76,18 +76,27 @@ public final class RedisBus: Bus {
   /// frame may be lost with its node.
   public func send(_ frame: [UInt8], to member: String, lane: Lane) -> Bool {
     let target = target(member)
-    let reached = targets[target].order.filter { nodes[$0].isUp }
-    for node in reached { askWhetherHeard(target, at: node) }
-    // If it is not known to listen anywhere, its best node is as good as any.
-    guard let node = reached.first(where: { targets[target].deaf[$0] == nil }) ?? reached.first else { return false }
+    guard let publisher = publisher(for: target) else { return false }
     let channel = RedisBus.channel(member, lane)
     // The number of listeners costs the node a system call and the sender a wake-up, and states are many.
     let needsReply = lane == .control || links.now >= targets[target].repliesAt
     let isSent = links.submit(
       .words([Array("PUBLISH".utf8), Array(channel.utf8), frame]), ticket: UInt64(target), needsReply: needsReply,
-      to: nodes[node].publisher)
+      to: publisher)
     if isSent, needsReply, lane == .state { targets[target].repliesAt = links.now + links.limits.statesReplyTime }
     return isSent
+  }
+
+  /// Whether the node that a frame for the member would be published on takes so many bytes more. O(nodes).
+  public func hasRoom(for bytes: Int, to member: String) -> Bool {
+    publisher(for: target(member)).map { links.hasRoom(for: bytes, on: $0) } ?? false
+  }
+
+  private func publisher(for target: Int) -> LinkID? {
+    let reached = targets[target].order.filter { nodes[$0].isUp }
+    for node in reached { askWhetherHeard(target, at: node) }
+    // If it is not known to listen anywhere, its best node is as good as any.
+    return (reached.first { targets[target].deaf[$0] == nil } ?? reached.first).map { nodes[$0].publisher }
   }
 
   private func target(_ member: String) -> Int {

@@ -237,14 +237,19 @@ public struct RedisConnection: ~Copyable {
 
   // MARK: Commands
 
+  /// Whether a further command of so many bytes is within the limits.
+  func hasRoom(for bytes: Int, unsent: Int) -> Bool {
+    expected.count - nextExpected < limits.pendingCommands && output.count + unsent + bytes <= limits.unsentBytes
+  }
+
   /// Sends a command whose reply has this ticket. False where the connection is not ready, or at a limit: nothing was
   /// sent. `unsent`: bytes in the socket's buffer. `needsReply`: false where the engine need not give one; then none
   /// comes if the role skips replies and the engine allows that.
   public mutating func submit(
     _ command: RedisCommand, ticket: UInt64, needsReply: Bool = true, unsent: Int = 0, now: Int64
   ) -> Bool {
-    guard phase == .ready, role.channels.isEmpty, expected.count - nextExpected < limits.pendingCommands,
-      let words = words(of: command), output.count + unsent + RESPWriter.size(of: words) <= limits.unsentBytes
+    guard phase == .ready, role.channels.isEmpty, let words = words(of: command),
+      hasRoom(for: RESPWriter.size(of: words), unsent: unsent)
     else { return false }
     if maySkip, !needsReply {
       output.append("*3\r\n$6\r\nCLIENT\r\n$5\r\nREPLY\r\n$4\r\nSKIP\r\n")

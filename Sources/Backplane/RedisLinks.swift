@@ -85,6 +85,12 @@ public final class RedisLinks {
       now: loop.now.uptimeNanoseconds)
   }
 
+  /// Whether a connection takes a further command of so many bytes.
+  public func hasRoom(for bytes: Int, on id: LinkID) -> Bool {
+    let box = links[id.index]
+    return box.link.machine.hasRoom(for: bytes, unsent: loop.pendingBytes(box.link.connection))
+  }
+
   /// A connection's events since the last call.
   public func takeEvents(of id: LinkID) -> [RedisEvent] {
     links[id.index].link.machine.events.isEmpty ? [] : links[id.index].link.machine.takeEvents()

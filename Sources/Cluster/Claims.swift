@@ -10,8 +10,9 @@
 //     released   a release                       by the answer none
 //
 // `own` leads from none and released to unclaimed, and for a driver's new session from any phase to toSeize, where an
-// answer to an earlier claim changes nothing; `disown` from any to released. Where an answer is lost the phase stays,
-// and the question is put again with the next renewal. At most one about an entry is at the ledger.
+// answer to an earlier claim changes nothing; `disown` from any to released. Where an answer is lost, or the ledger was
+// not asked, the phase stays, and the question is put again with the next renewal. At most one about an entry is at the
+// ledger.
 import HubBackplane
 import HubBytes
 import HubCore
@@ -59,11 +60,12 @@ struct Claims {
     var isReleased: Bool { if case .released = phase { true } else { false } }
   }
 
-  /// All owned channels, and how many are to be claimed for the first time or to be released.
+  /// All owned channels, and how many are to be claimed for the first time, are to be released, and are at the ledger.
   struct OwnedTable {
     private(set) var all: [Channel: Owned] = [:]
     private(set) var unclaimedCount = 0
     private(set) var releasedCount = 0
+    private(set) var askedCount = 0
 
     var count: Int { all.count }
 
@@ -78,6 +80,7 @@ struct Claims {
 
     private mutating func count(_ known: Owned?, _ step: Int) {
       guard let known else { return }
+      if known.isAsked { askedCount += step }
       if known.isReleased { releasedCount += step } else if !known.isClaimed { unclaimedCount += step }
     }
   }
@@ -184,7 +187,7 @@ struct Claims {
     guard context.phase == .member else { return }
     if context.isLedgerUp { claimAnew() }
     for _ in 0..<context.limits.claimsPerTurn {
-      guard let channel = queue.popLast() else { return }
+      guard owned.askedCount < context.limits.claimsAtLedger, let channel = queue.popLast() else { return }
       owned[channel]?.isQueued = false
       guard var known = owned[channel], !known.isAsked, let key = channel.ledgerKey else { continue }
       known.isAsked = true
@@ -223,6 +226,12 @@ struct Claims {
     toRecheck.removeLast(first.count)
     toRefresh.removeLast(part.count - first.count)
     for channel in part where owned[channel]?.isClaimed == true { enqueue(channel) }
+  }
+
+  /// The ledger was not asked: the question, of which nothing can be lost, is put with the next renewal.
+  mutating func postpone(_ channel: Channel) {
+    owned[channel]?.isAsked = false
+    putOff(channel)
   }
 
   mutating func handle(claim answer: LedgerAnswer, of channel: Channel) {

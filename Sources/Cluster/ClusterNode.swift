@@ -152,6 +152,8 @@ public struct ClusterNode: ~Copyable {
       lastTicket += 1
       if ledger.ask(question, ticket: lastTicket) {
         asked[lastTicket] = purpose
+      } else if case .claim(let channel) = purpose {
+        claims.postpone(channel)
       } else {
         handle(answer: .unknown, to: purpose)
       }
@@ -175,21 +177,21 @@ public struct ClusterNode: ~Copyable {
     var head = FrameHead(
       lane: .control, from: context.identity.name, fromIncarnation: context.incarnation, to: peer.name,
       toIncarnation: peer.incarnation, number: 0, clock: context.time.milliseconds)
-    let keys = context.identity.keys
-    var bytes = 0
-    let states = peer.stateCount
+    let (keys, states) = (context.identity.keys, peer.stateCount)
     if peer.hasStates { gathering.noteStates() }
     let withStates = gathering.isDue || peer.isHalfFull
-    let frames = peer.flush(now: context.now.uptime, withStates: withStates) { lane, number, records in
-      (head.lane, head.number) = (lane, number)
-      let frame = Frame.make(head, records, keys)
-      bytes += frame.count
-      return bus.send(frame, to: peer.name, lane: lane)
+    var frames = 0
+    if bus.hasRoom(for: context.limits.frameBytes, to: peer.name) {
+      frames = peer.flush(now: context.now.uptime, withStates: withStates) { lane, number, records in
+        (head.lane, head.number) = (lane, number)
+        let frame = Frame.make(head, records, keys)
+        context.counters.bytesOut += UInt64(frame.count)
+        return bus.send(frame, to: peer.name, lane: lane)
+      }
     }
     let isLeft = withStates && peer.hasStates
     if isLeft { gathering.noteLeft() }
     context.counters.framesOut += UInt64(frames)
-    context.counters.bytesOut += UInt64(bytes)
     context.counters.statesOut += UInt64(states - peer.stateCount)
     return !isLeft && peer.controlBytes == 0
   }

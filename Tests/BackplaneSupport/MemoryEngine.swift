@@ -44,6 +44,8 @@ public final class MemoryEngine {
   public var deaf: Set<String> = []
   /// Members whose questions the ledger refuses where they would write, as one without memory left does.
   public var full: Set<String> = []
+  /// Members whose connection to the ledger has no room: nothing is asked.
+  public var busy: Set<String> = []
   /// Members that do not reach the engine at all.
   public var isolated: Set<String> = [] {
     didSet { for member in isolated.subtracting(oldValue) { isolations[member, default: 0] += 1 } }
@@ -263,7 +265,7 @@ public final class MemoryLedger: Ledger {
   public var isUp: Bool { !engine.isolated.contains(member) }
 
   public func ask(_ question: LedgerQuestion, ticket: UInt64) -> Bool {
-    guard isUp else { return false }
+    guard isUp, !engine.busy.contains(member) else { return false }
     engine.questions += 1
     let isDeaf = engine.deaf.contains(member)
     let isLost = isDeaf || engine.chance(engine.faults.unknown)

@@ -62,14 +62,14 @@ private struct Scene {
       count += 1
       scene.turn()
     }
-    #expect(links.isReady(link) && scene.loop.loop.counters.overflowed == 0)
+    #expect(links.isReady(link) && scene.loop.loop.counters.overflowed == 0 && !links.hasRoom(for: size, on: link))
     #expect((limit - size - 64...limit).contains(links.waiting.bytes))
     var received = 0
     for _ in 0..<2000 where received < count * length {
       received += scene.received(by: scene.network.dialled[0]).count
       scene.turn()
     }
-    #expect(received == count * length && links.waiting.bytes == 0)
+    #expect(received == count * length && links.waiting.bytes == 0 && links.hasRoom(for: size, on: link))
     #expect(links.submit(command, ticket: UInt64(count), to: link))
   }
 

@@ -12,6 +12,8 @@ import Testing
 private final class TightBus: Bus {
   let isUp = true
   var room = 0
+  /// It says so before a frame is made.
+  var isFull = false
   private(set) var sent: [String: Int] = [:]
 
   func send(_ frame: [UInt8], to member: String, lane: Lane) -> Bool {
@@ -20,6 +22,8 @@ private final class TightBus: Bus {
     sent[member, default: 0] += 1
     return true
   }
+
+  func hasRoom(for bytes: Int, to member: String) -> Bool { !isFull }
 
   func takeEvents(into events: inout [BusEvent]) {}
 }
@@ -95,6 +99,19 @@ private final class TightBus: Bus {
     #expect(flush() == 0 && peer.hasStates)
     room = 2000
     #expect(flush() == 2 && lanes == [.control, .state] && !peer.hasOutput)
+  }
+
+  @Test("For a hub whose node of the bus has no room no frame is made; what waits leaves when it has")
+  func fullBus() {
+    let world = ClusterWorld()
+    let (node, bus) = (world["a"].node, TightBus())
+    (bus.isFull, bus.room) = (true, 10)
+    for peer in node.node.context.peers { peer.append(.released) { $0.append(trip, at: time) } }
+    node.node.flush(bus, world["a"].ledger)
+    #expect(bus.sent.isEmpty && node.node.context.peers.allSatisfy { $0.controlBytes > 0 })
+    bus.isFull = false
+    node.node.flush(bus, world["a"].ledger)
+    #expect(bus.sent == ["b": 1, "c": 1])
   }
 
   @Test("Where the bus has room for one of two hubs at a time, they take turns")

@@ -103,6 +103,40 @@ import Testing
     }
   }
 
+  @Test("A claim that was never sent is put again, and no hub is notified as if its answer had been lost")
+  func unsent() {
+    let world = ClusterWorld()
+    world.connect("d1", at: "a", slot: 1)
+    world.run(seconds: 1)
+    var asked: [String] = []
+    world.engine.trace = { asked.append($0) }
+    world.engine.busy = ["a"]
+    world["a"].node.node.claims.queueAll()
+    world.connect("d2", at: "a", slot: 2)
+    world.run(seconds: 0.5)
+    #expect(!asked.contains { $0.hasPrefix("a ") } && world["a"].node.node.counters.unclaimed == 1)
+    world.engine.busy = []
+    world.run(seconds: 3)
+    #expect(asked.count { $0.hasPrefix("a asks claim") } == 2 && world.engine.owner(of: "d:d2") == "a")
+    #expect(!asked.contains { $0.contains("concede") }, "what a hub asks that is notified of a driver")
+  }
+
+  @Test("So many claims are at the ledger at once, the others wait; all are made")
+  func claimsAtLedger() {
+    var limits = ClusterLimits()
+    limits.claimsAtLedger = 3
+    let world = ClusterWorld(["a", "b"], limits: limits)
+    for number in 0..<20 { world.connect("d\(number)", at: "a", slot: UInt32(number + 1)) }
+    var asked: [Int] = []
+    world.engine.trace = { if $0.hasPrefix("a asks claim") { asked[asked.count - 1] += 1 } }
+    for _ in 0..<20 {
+      asked.append(0)
+      world.step()
+    }
+    #expect(asked.max() == 3 && asked.reduce(0, +) == 20)
+    #expect((0..<20).allSatisfy { world.engine.owner(of: "d:d\($0)") == "a" })
+  }
+
   @Test("Drivers that may have a second home are looked for before all that is claimed again for its age")
   func pacedByAge() {
     var limits = ClusterLimits()
