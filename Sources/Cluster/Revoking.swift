@@ -47,6 +47,9 @@ extension Revoking {
       if waiting.isEmpty { return }
       (receivers, waiting, next) = (waiting, [], 0)
     }
+    // So many may not fill what waits for a peer: past the limit all of it would be dropped, and sent anew.
+    let most = context.limits.waitingControlBytes / 4
+    if receivers.contains(where: { context.peers[$0].controlBytes > most }) { return }
     isAsked = true
     let question = CredentialQuestion.revocations(from: next, limit: context.limits.revocationsPerRecord)
     context.inputs.append(.credentials(SessionRef(outlet: context.outlet, slot: 0, generation: 0), question, nil))

@@ -166,7 +166,8 @@ public struct HubLimits: Sendable, Equatable {
   static let tokenFamiliesPerSubject = 16
   /// Bytes of a family's claims beyond `sub` and `role`. Past it: `too_large`.
   public static let claimBytes = 2048
-  /// Revoked names, some 300 bytes each. At it a further one is refused with `storage_full`.
+  /// Revoked names, some 300 bytes each. At it a further one is refused with `storage_full`. At half of it the end of a
+  /// `sub`'s families at all hubs of a cluster is not kept for hubs that nobody has heard of.
   public var revocations = 100_000
   public static let revocationsPerPage = 1000
   /// The audit trail's limits for one second: entries of one identity or address, identities and addresses that have

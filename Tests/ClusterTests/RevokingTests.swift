@@ -66,6 +66,22 @@ import Testing
     #expect(asked == 2)
   }
 
+  @Test("Where the bus does not take what waits for a hub, further revocations wait, and nothing is dropped for them")
+  func backPressure() {
+    var limits = ClusterLimits()
+    limits.waitingControlBytes = 4000
+    let world = ClusterWorld(["a", "b"], limits: limits)
+    let node = world["a"].node
+    let peer = node.node.context.peers[0]
+    node.node.revoking.announce(to: 0)
+    peer.append(.alive) { $0.append([UInt8](repeating: 0, count: 1001)) }
+    node.node.revoking.askForPage()
+    #expect(!node.node.revoking.isAsked && node.node.revoking.receivers == [0])
+    peer.dropAll()
+    node.node.revoking.askForPage()
+    #expect(node.node.revoking.isAsked)
+  }
+
   @Test("What a hub has revoked last reaches all, though some had not heard of it when it died")
   func originDies() {
     let world = ClusterWorld()

@@ -106,6 +106,28 @@ import Testing
     #expect(changes(bench.store()).isEmpty, "all hear of each once, in order")
   }
 
+  @Test("a back end ends the revocation of a stolen family no earlier, and may make it longer")
+  func shortened() throws {
+    let bench = try DurableBench()
+    let name = RevokedName.tokenID(InlineText("f1")!)
+    func revoke(until: Timestamp?) -> (Timestamp?, isNew: Bool)? {
+      let answer = bench.ask(.revoke(Revocation(name, until: until)), .revoke).answer
+      guard case .revoked(let revocation, let isNew)? = answer else { return nil }
+      return (revocation.until, isNew)
+    }
+    bench.begin("f1")
+    #expect(bench.refresh("f1", 1).serial == 2)
+    bench.advance(seconds: 10)
+    #expect(bench.refresh("f1", 1).refusal == .unauthorized)
+    let theft = try #require(bench.hub.allRevocations().first)
+    let soon = bench.now.timestamp + 60_000
+    #expect(theft.cause == .endedFamily)
+    #expect(try #require(revoke(until: soon)) == (theft.until, false))
+    #expect(bench.hub.allRevocations() == [theft])
+    #expect(try #require(revoke(until: nil)) == (nil, true))
+    #expect(try #require(revoke(until: soon)) == (soon, true), "what a back end has given it may change")
+  }
+
   @Test("why tokens are revoked stands in the journal, so that those of ended families keep their own room")
   func causes() throws {
     var limits = HubLimits.roomy

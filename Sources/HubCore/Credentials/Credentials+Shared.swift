@@ -15,8 +15,7 @@ extension Credentials {
     for revocation in all {
       if isOfPeers, let until = revocation.until, until + HubLimits.longestLookMilliseconds < now.timestamp { continue }
       if let index = revocationOfName[revocation.name] {
-        guard let end = revocations[index].revocation.inForceUntil, revocation.inForceUntil.map({ $0 > end }) ?? true
-        else { continue }
+        guard revocation.outlasts(revocations[index].revocation) else { continue }
         replace(index, by: revocation, at: now, &storage, &deadlines)
       } else {
         guard hasRoom(for: revocation, isOfPeers: isOfPeers) else {
@@ -88,8 +87,11 @@ extension Credentials {
       return answer(request.question, request.source, at: now, &storage, &deadlines, counting: &counters)
     }
     var answer = found
-    if case .end(let subject) = request.question, case .ended(_, isComplete: false) = found {
-      // Hubs that did not answer get this revocation when they are back, from any hub that has it.
+    if case .end(let subject) = request.question, case .ended(_, let isComplete) = found,
+      !isComplete || revocationsOfBackEnds < limits.revocations / 2
+    {
+      // Hubs that did not answer get this revocation when they are back, from any hub that has it; so does one that is
+      // away and that this hub has not heard of since its start.
       let end = Revocation(endOfFamiliesOf: subject, at: now.timestamp)
       let kept = self.answer(
         .extend([end], isOfPeers: false), nil, at: now, &storage, &deadlines, counting: &counters)

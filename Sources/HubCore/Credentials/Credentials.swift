@@ -162,7 +162,7 @@ struct Credentials: ~Copyable {
       throw ErrorReply(code: .unauthorized, message: "the refresh token was revoked")
     }
     let newest = families[index].serial
-    if serial + 1 == newest {
+    if serial &+ 1 == newest {  // a peer may send any number
       let ticket = families[index].ticket
       if ticket > storage.storedThrough || ticket > 0 && storage.unanswered.contains(ticket) {
         // The answer has not been sent.
@@ -255,7 +255,10 @@ struct Credentials: ~Copyable {
     _ counters: inout HubCounters
   ) throws(ErrorReply) -> CredentialAnswer {
     if let index = revocationOfName[revocation.name] {
-      if revocations[index].revocation.until == revocation.until { return .revoked(revocation, isNew: false) }
+      let known = revocations[index].revocation
+      // What ended a family, as a theft, holds for as long as its access tokens would.
+      let isCovered = known.cause != .backEnd && !revocation.outlasts(known)
+      if isCovered || known.until == revocation.until { return .revoked(known, isNew: false) }
       replace(index, by: revocation, at: now, &storage, &deadlines)
       return .revoked(revocation, isNew: true)
     } else if revocationsOfBackEnds >= limits.revocations {

@@ -96,6 +96,12 @@ public struct Revocation: Sendable, Equatable {
     }
   }
 
+  /// Whether it is in force for longer than another one.
+  func outlasts(_ other: Revocation) -> Bool {
+    guard let end = other.inForceUntil else { return false }
+    return inForceUntil.map { $0 > end } ?? true
+  }
+
   /// The end of all families of a `sub`, also at hubs that are away.
   init(endOfFamiliesOf subject: Identifier, at time: Timestamp) {
     self.init(.families(of: subject), until: time + HubLimits.refreshTokenMilliseconds)
