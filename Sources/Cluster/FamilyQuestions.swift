@@ -94,6 +94,7 @@ extension FamilyQuestions {
   /// Whom to ask; nil for this hub alone.
   private func hubs(for question: CredentialQuestion) -> Set<Int>? {
     switch question {
+    case .begin where context.phase == .superseded: return []  // other hubs would not know of the family
     case .begin: return context.isAlone ? nil : [Ask.ledger]
     case .refresh(let family, _, _):
       guard let name = TokenFamily.hub(of: family), name != context.identity.name else { return nil }

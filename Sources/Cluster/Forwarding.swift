@@ -85,6 +85,8 @@ struct Forwarding {
 extension Forwarding {
   /// A session here asks for something that only the hub of a trip can do.
   mutating func forward(_ request: TripRequest) {
+    // Other hubs do not hear this one any more: they would not know of what began here.
+    if context.phase == .superseded { return refuse(request, .unreachable) }
     if context.isAlone { return handleAlone(request) }
     // A phone's message without a position: there is nothing to forward.
     if case .batch(let input, _) = request, input.batch.fixes.isEmpty {
@@ -378,22 +380,5 @@ extension Forwarding {
       bytes.append(reply, at: context.time)
       if isNew { bytes.append(1) }
     }
-  }
-}
-
-/// The trips that have just begun here without the ledger, which the hub may not know yet.
-private struct RecentBeginnings {
-  private var trips: Set<Channel> = []
-  /// Uptime, ns.
-  private var last: Int64 = 0
-
-  mutating func insert(_ trip: Channel, at now: Int64, _ limits: ClusterLimits) {
-    if now - last > limits.beginningTime { trips.removeAll() }
-    last = now
-    if trips.count < limits.pending { trips.insert(trip) }
-  }
-
-  func contains(_ trip: Channel, at now: Int64, _ limits: ClusterLimits) -> Bool {
-    now - last <= limits.beginningTime && trips.contains(trip)
   }
 }

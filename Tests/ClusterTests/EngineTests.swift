@@ -147,14 +147,24 @@ private final class FullLedger: Ledger {
   func superseded() {
     let world = ClusterWorld(["a", "b"])
     world.run(seconds: 1)
-    #expect(world["a"].node.node.counters.reachesOthers)
+    #expect(world["a"].node.node.counters.isolation == nil)
     let other = MemoryLedger(world.engine, member: "other")
     let record = MemberRecord(name: "a", incarnation: 1 << 50, address: "127.0.0.1:2", version: "test")
     #expect(other.ask(.renew(record, leaseMilliseconds: 60_000), ticket: 1))
     world.run(seconds: 3)
     let counters = world["a"].node.node.counters
-    #expect(counters.isBusUp && counters.isLedgerUp && !counters.reachesOthers)
+    #expect(counters.isBusUp && counters.isLedgerUp && counters.isolation != nil)
     #expect(world["a"].notices.contains(.superseded(by: 1 << 50)))
-    #expect(world["b"].node.node.counters.reachesOthers)
+    // Nothing begins at it that the others would not know of, also while it does not reach the ledger.
+    for (slot, isIsolated) in [(UInt32(20), false), (21, true)] {
+      world.engine.isolated = isIsolated ? ["a"] : []
+      world.run(seconds: 1)
+      world.ask("t1", .requested, at: "a", slot: slot)
+      world.run(seconds: 0.5)
+      #expect(world.answers(at: "a", slot: slot).errors == [.rateLimited] && world.trips == 0)
+      let family = CredentialQuestion.begin(world.family(of: "r1", at: "a"), isKeyed: true)
+      #expect(world.ask(family, at: "a").refusal == .rateLimited)
+    }
+    #expect(world["b"].node.node.counters.isolation == nil)
   }
 }

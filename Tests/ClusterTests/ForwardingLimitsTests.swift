@@ -119,6 +119,23 @@ import Testing
     #expect(world.answers(at: "b", slot: 30).errors.count == 1 && world.engine.owner(of: "i:t0") == "a")
   }
 
+  @Test("A trip that has begun without the ledger is remembered for its time, and not for ever however many follow")
+  func recentBeginnings() {
+    var limits = ClusterLimits()
+    limits.pending = 8
+    var recent = RecentBeginnings()
+    let time = limits.beginningTime
+    for step in 0..<100 as Range<Int64> {
+      let now = 1_000_000_000 + step * time / 4
+      recent.insert(.trip(id("t\(step)")), at: now, limits)
+      for age in 0...step {
+        let isKnown = recent.contains(.trip(id("t\(step - age)")), at: now, limits)
+        #expect(age > 4 || isKnown, "within its time")
+        #expect(age <= 12 || !isKnown, "behind three times its time")
+      }
+    }
+  }
+
   @Test("A request of somebody who may not begin the trip is refused, and takes nothing of the ledger")
   func noRight() {
     let world = ClusterWorld()
