@@ -5,7 +5,7 @@
 //
 // So the answer is that of one hub with all drivers, with present positions: nothing is copied between hubs in advance,
 // and a driver that nobody looks for costs nothing. The price is a search at each hub for each question. A hub that
-// does not answer in time is left out, and counted; a silent one is not asked.
+// does not answer in time, or is too busy, is left out, and counted; a silent one is not asked.
 import HubBackplane
 import HubBytes
 import HubCore
@@ -17,7 +17,7 @@ struct Asking {
     let question: FleetQuestion
     /// The hubs that have not answered.
     var waitsFor: Set<Int>
-    /// Not every hub is asked, or known.
+    /// Not every hub is asked, or known, or had room for the question.
     var isIncomplete = false
     /// The ledger is asked who has a trip that no hub knows.
     var asksOwner = false
@@ -126,10 +126,17 @@ extension Asking.Pending {
       if found.driver.map({ report.isNewer(than: $0) }) ?? true { found.driver = report }
     case .result(.trip(let report)): found.trip = report
     case .page(let page): found.page.merge(page)
+    // A busy hub is left out as one that does not answer; offers ask all hubs again later.
+    case .refused(let error) where !isOwn && error.code == .rateLimited && question.maySkipHubs: isIncomplete = true
     // This hub's refusal has priority: it may have known a trip that is forgotten.
     case .refused(let error): if isOwn || found.refusal == nil { found.refusal = error }
     }
   }
+}
+
+extension FleetQuestion {
+  /// Whether a part of the hubs is asked where some are busy.
+  fileprivate var maySkipHubs: Bool { if case .query = request { !session.isNobody } else { false } }
 }
 
 extension Found {
@@ -213,7 +220,7 @@ extension Asking {
 
   mutating func receive(question reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
     let token = try reader.varint()
-    receive(asked: try reader.question(SessionRef(outlet: context.outlet, slot: 0, generation: 0)), token, from: index)
+    receive(asked: try reader.question(.nobody), token, from: index)
   }
 
   /// A peer asks.

@@ -18,7 +18,7 @@ public struct SessionRef: Sendable, Hashable, BitwiseCopyable {
 
   /// For inputs without a session, which are not answered.
   package static let nobody = SessionRef(outlet: .max, slot: 0, generation: 0)
-  var isNobody: Bool { outlet == .max }
+  package var isNobody: Bool { outlet == .max }
 }
 
 /// The identity of a request, which decides its rights on a trip.

@@ -190,7 +190,7 @@ import Testing
   }
 
   @Test(
-    "Past the limits questions are refused, and so are those that a hub has no room for; alone a hub answers itself")
+    "Past the limits questions are refused; hubs that have no room for them are left out; alone a hub answers itself")
   func limits() throws {
     var limits = ClusterLimits()
     limits.pending = 2
@@ -214,9 +214,16 @@ import Testing
     few.asksPerPeer = 0
     world.restart("b", limits: few)
     world.run(seconds: 3)
+    let before = world["a"].node.node.counters.questionsIncomplete
     world.ask(search, at: "a", slot: 31)
-    world.run(seconds: 0.5)
-    #expect(world.answers(at: "a", slot: 31).errors == [.rateLimited])
+    // What no other hub has may be at the busy one.
+    world.ask(.driver(id("d9")), at: "a", slot: 32)
+    world.run(seconds: 0.1)
+    world.ask(.trip(id("t9")), at: "a", slot: 33)
+    world.run(seconds: 0.1)
+    #expect(drivers(world.result(at: "a", slot: 31))?.names.count == 1, "it is left out")
+    #expect(world["a"].node.node.counters.questionsIncomplete == before + 3)
+    #expect((32...33).flatMap { world.answers(at: "a", slot: $0).errors } == [.rateLimited, .rateLimited])
   }
 }
 

@@ -158,6 +158,22 @@ import Testing
     #expect(world.answers(at: "b", slot: 65).errors == [.unknownTrip])
   }
 
+  @Test("Where a hub is too busy to be asked for drivers, the trip is not unserved: all hubs are asked again")
+  func busyHub() {
+    let (world, _) = town([])
+    var limits = ClusterLimits()
+    limits.asksPerPeer = 0
+    world.restart("b", limits: limits)
+    world.run(seconds: 3)
+    world.offer("t1", at: "a")
+    world.run(seconds: 5)
+    let report = world.report("t1", at: "a")
+    #expect(report != nil && report?.end == nil && report?.asked.isEmpty == true)
+    world.restart("b")
+    world.run(seconds: HubTimings().storageRetry)
+    #expect(world.report("t1", at: "a")?.end == .unserved)
+  }
+
   @Test("A hub that has no room for another trip's offers passes its drivers, and room comes back when offers end")
   func full() {
     var limits = HubLimits()
