@@ -7,8 +7,6 @@ import HubMessages
 
 extension Channels {
   var isInCluster: Bool { clusterOutlet != nil }
-  /// The conflation key of the next raw fix.
-  var unreadKey: UInt32 { UInt32(publicationNumber % HubLimits.unreadRawFixes) + 1 }
 
   /// Whether sessions of this hub are subscribed.
   func isWatched(_ name: Channel) -> Bool { table.find(name).map { !outletsOfSessions($0).isEmpty } ?? false }
@@ -343,7 +341,7 @@ extension Channels {
       switch publication.body {
       case .driverLocation: 1
       case .etaUpdate: .max
-      case .rawFix: unreadKey
+      case .rawFix: table.nextRawFixKey(channel)
       case .tripUpdate, .notification, .offer, .areaUpdate, .countsUpdate, .stats: 0
       }
     let made = self.publication(publication.body, on: publication.channel, at: publication.timestamp)

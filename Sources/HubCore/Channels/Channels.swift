@@ -192,7 +192,7 @@ struct Channels: ~Copyable {
 
   /// Publishes a driver's fix as measured; a limited number of unread ones is kept for each subscriber.
   mutating func publish(_ fix: RawFix, on channel: Int, at time: Timestamp) {
-    publish(.rawFix(fix), on: channel, key: unreadKey, at: time)
+    publish(.rawFix(fix), on: channel, key: table.nextRawFixKey(channel), at: time)
   }
 
   /// Publishes state that is no position; a newer one with the same key replaces it.
