@@ -76,12 +76,6 @@ public struct ClusterCounters: Sendable, Equatable {
 
   public init() {}
 
-  /// All frames that were refused.
-  public var framesRefused: UInt64 { framesRefusedByKind.reduce(0, +) }
-
-  /// Whether what happens at other hubs comes here, and the other way round.
-  public var reachesOthers: Bool { isolation == nil }
-
   /// Why what happens at other hubs does not come here; nil where it does.
   public var isolation: StaticString? {
     if !isBusUp || !isLedgerUp { return "this hub does not reach the cluster's engine" }

@@ -31,7 +31,7 @@ public struct ClusterLimits: Sendable, Equatable {
   /// such a hub, if its process lives after all, hears this one only after as many frames as it has had from it.
   public var forgottenPeers = 1024
   /// Channels of one hub that another follows. Past it `rate_limited`.
-  public var follows = 60_000
+  public var followedPerPeer = 60_000
   /// Of each kind, questions of this hub's sessions that other hubs or the ledger have not answered. Past it
   /// `rate_limited`.
   public var pending = 16_384

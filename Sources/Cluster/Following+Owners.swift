@@ -6,11 +6,11 @@ import HubMessages
 extension Following {
   /// What an owner has answered: a session that wants the channel; whether a share is still valid; this hub, which
   /// follows the channel and asks without a token; or, once more, a question that was sent twice.
-  private enum Question { case session, share, resumption, answered }
+  private enum Question { case session, share, resumption, repeated }
 
   private func question(of token: UInt64) -> Question {
     if token == 0 { return .resumption }
-    return pending[token] == nil ? .answered : isOfSession(token) ? .session : .share
+    return pending[token] == nil ? .repeated : isOfSession(token) ? .session : .share
   }
 
   /// Whether a session waits for an answer, and not only this hub.
@@ -25,7 +25,7 @@ extension Following {
       _ = takePending(token)
       dropUnused(channel)
     case .resumption: continueChannel(found, follow, index)
-    case .answered: compareSecond(found.answer, of: follow, index)
+    case .repeated: compareSecond(found.answer, of: follow, index)
     }
   }
 
@@ -87,7 +87,7 @@ extension Following {
     // A hub may follow any channel except that of an ended trip.
     case .resumption where error.code == .forbidden: context.inputs.append(.cluster(.ended(channel, .tripEnded)))
     case .resumption: waitForOwner(channel, nil)
-    case .answered: break
+    case .repeated: break
     }
   }
 

@@ -31,24 +31,22 @@ struct Interest {
   func receive(subscribe reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
     let token = try reader.varint()
     guard token > 0 else { throw .message }
-    try receive(
-      asked: reader.subscribeInput(SessionRef(outlet: context.outlet, slot: 0, generation: 0)), token, from: index)
+    try receive(asked: reader.subscribeInput(.nobody), token, from: index)
   }
 
   /// A peer asks for a channel that it follows.
   func receive(resume reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
     let (request, messageID) = try reader.subscribe()
-    let session = SessionRef(outlet: context.outlet, slot: 0, generation: 0)
     try receive(
       asked: SubscribeInput(
-        session: session, actor: .cluster, messageID: messageID, request: request, grant: .granted), 0, from: index)
+        session: .nobody, actor: .cluster, messageID: messageID, request: request, grant: .granted), 0, from: index)
   }
 
   private func receive(asked: SubscribeInput, _ token: UInt64, from index: Int) throws(ClusterFrameError) {
     var input = asked
     let channel = input.request.channel
     guard channel.ledgerKey != nil || channel == .fleet || channel == .trips else { throw .message }
-    let hasRoom = context.peers[index].interest.count < context.limits.follows
+    let hasRoom = context.peers[index].interest.count < context.limits.followedPerPeer
     guard hasRoom || context.peers[index].interest[channel] != nil,
       let session = context.session(for: index, token, input.request)
     else { return refuse(index, token, channel, .overloaded) }

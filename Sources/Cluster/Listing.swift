@@ -13,22 +13,22 @@ import HubMessages
 /// A page of one hub, with its own numbers.
 struct HubPage {
   var hub = ""
-  /// The numbers fall from one to the next, as those of trips do, and do not rise.
-  let isFalling: Bool
+  /// Each number is lower than the one before, as those of trips are; else higher.
+  let isDescending: Bool
   var entries: [(number: UInt64, report: QueryResult)] = []
   /// The hub has nothing behind it.
   var isAtEnd = true
 
-  init(isFalling: Bool) { self.isFalling = isFalling }
+  init(isDescending: Bool) { self.isDescending = isDescending }
 
   init(_ list: DriverList) {
-    self.init(isFalling: false)
+    self.init(isDescending: false)
     isAtEnd = list.cursor == nil
     entries = zip(list.indices ?? [], list.drivers).map { (UInt64($0), .driver($1)) }
   }
 
   init(_ page: TripPage) {
-    self.init(isFalling: true)
+    self.init(isDescending: true)
     isAtEnd = page.next == nil
     entries = zip(page.numbers, page.trips).map { ($0, .trip($1)) }
   }
@@ -41,8 +41,8 @@ struct FleetPage {
     let hub: String
     let report: QueryResult
 
-    func precedes(_ other: Entry, isFalling: Bool) -> Bool {
-      if number != other.number { return isFalling ? number > other.number : number < other.number }
+    func precedes(_ other: Entry, isDescending: Bool) -> Bool {
+      if number != other.number { return isDescending ? number > other.number : number < other.number }
       return hub < other.hub
     }
   }
@@ -56,25 +56,25 @@ struct FleetPage {
     guard !page.isAtEnd,
       let last = page.entries.last.map({ Entry(number: $0.number, hub: page.hub, report: $0.report) })
     else { return }
-    if bound.map({ last.precedes($0, isFalling: page.isFalling) }) ?? true { bound = last }
+    if bound.map({ last.precedes($0, isDescending: page.isDescending) }) ?? true { bound = last }
   }
 
   /// The first entries of all, in order, and where the next page begins; O(n log n) of the drivers or trips received.
-  private func page(limit: Int, isFalling: Bool) -> (reports: [QueryResult], next: ListCursor?) {
-    let settled = entries.filter { entry in bound.map { !$0.precedes(entry, isFalling: isFalling) } ?? true }
-    let shown = settled.sorted { $0.precedes($1, isFalling: isFalling) }.prefix(limit)
+  private func page(limit: Int, isDescending: Bool) -> (reports: [QueryResult], next: ListCursor?) {
+    let settled = entries.filter { entry in bound.map { !$0.precedes(entry, isDescending: isDescending) } ?? true }
+    let shown = settled.sorted { $0.precedes($1, isDescending: isDescending) }.prefix(limit)
     let hasMore = bound != nil || settled.count > limit
     return (shown.map(\.report), hasMore ? shown.last.map { ListCursor($0.number, hub: $0.hub) } : nil)
   }
 
   func drivers(of query: DriverListQuery) -> DriverList {
-    let (reports, next) = page(limit: query.limit, isFalling: false)
+    let (reports, next) = page(limit: query.limit, isDescending: false)
     let drivers = reports.compactMap { if case .driver(let report) = $0 { report } else { nil } }
     return DriverList(drivers: drivers, cursor: next?.text(of: .drivers))
   }
 
   func trips(of query: TripListQuery) -> TripPage {
-    let (reports, next) = page(limit: query.limit, isFalling: true)
+    let (reports, next) = page(limit: query.limit, isDescending: true)
     return TripPage(trips: reports.compactMap { if case .trip(let report) = $0 { report } else { nil } }, next: next)
   }
 }
@@ -84,7 +84,7 @@ extension Asking {
   mutating func receive(list reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
     let token = try reader.varint()
     let question = FleetQuestion(
-      session: SessionRef(outlet: context.outlet, slot: 0, generation: 0), replyTo: nil,
+      session: .nobody, replyTo: nil,
       request: try reader.list(atMost: context.limits.listed), actor: .cluster, audience: .ops, grant: .granted)
     receive(asked: question, token, from: index)
   }
@@ -128,7 +128,7 @@ extension ByteBuffer {
   /// A hub's page, cut where it has so many bytes, but not before its first entry.
   mutating func append(_ page: HubPage, token: UInt64, atMost bytes: Int, at time: Timestamp) {
     append(varint: token)
-    append((page.isFalling ? ListKind.trips : .drivers).rawValue)
+    append((page.isDescending ? ListKind.trips : .drivers).rawValue)
     var written = ByteBuffer()
     var count = 0
     while count < page.entries.count, count == 0 || written.count < bytes {
@@ -179,7 +179,7 @@ extension ClusterFrameReader {
   /// A hub's page, whose messages `messages` reads.
   fileprivate mutating func page(_ messages: inout BinaryServerReader) throws(ClusterFrameError) -> HubPage {
     guard let kind = ListKind(rawValue: try byte()) else { throw .message }
-    var page = HubPage(isFalling: kind == .trips)
+    var page = HubPage(isDescending: kind == .trips)
     page.isAtEnd = try byte() != 0
     while !isAtEnd {
       let number = try varint()

@@ -84,8 +84,8 @@ final class Peer {
   private var hasUsedAllBindings = false
   var asks = 0
 
-  // Output to it.
-  private var numbers: [UInt64] = [0, 0]
+  // Output to it: the newest number of each lane, and what waits.
+  private(set) var numbers: [UInt64] = [0, 0]
   private(set) var controlBytes = 0
   private var control: [[UInt8]] = []
   private var open = ByteBuffer()
@@ -177,9 +177,6 @@ final class Peer {
 
   /// The number of the last frame of states, by which a peer that gets few of them notices that one is missing.
   var stateNumber: UInt64 { numbers[Int(Lane.state.rawValue)] }
-
-  /// The number of the last frame of control.
-  var controlNumber: UInt64 { numbers[Int(Lane.control.rawValue)] }
 
   /// O(1), and O(what it follows) behind four billion.
   func nextBinding() -> UInt32 {

@@ -144,8 +144,8 @@ import Testing
   }
 
   @Test("A hub that follows as many channels of another as it may is refused a further one")
-  func follows() {
-    let world = world { $0.follows = 2 }
+  func followedPerPeer() {
+    let world = world { $0.followedPerPeer = 2 }
     connectDrivers(3, world)
     let riders = followDrivers(2, world)
     world.run(seconds: 0.5)
@@ -237,6 +237,31 @@ import Testing
     for number in 0..<20 { world.fix(2, trip: nil, at: "a", slot: UInt32(number + 1)) }
     world.run(seconds: 0.5)
     #expect(riders.allSatisfy { $0.positions.count >= 1 && $0.faults.isEmpty })
+  }
+
+  @Test("However often something may have been missed, what that leads to is done at most once in its time")
+  func gapsWithoutEnd() {
+    let world = ClusterWorld(["a", "b"])
+    connectDrivers(1, world)
+    world.follow(.trip(id("t9")), at: "a", slot: 50)
+    world.run(seconds: 1)
+    let node = world["a"].node
+    var (claims, searches) = (0, 0)
+    world.engine.trace = {
+      if $0.hasPrefix("a asks claim") { claims += 1 }
+      if $0.hasPrefix("a asks locate") { searches += 1 }
+    }
+    let before = node.node.counters.restarts
+    for _ in 0..<1000 {
+      node.node.context.peers[0].wantsRestart = true
+      node.node.claims.checksHomes = true
+      node.node.following.checksWaiting = true
+      world.step()
+    }
+    // In 10 s: a driver that may have a second home; a trip that nobody has; and all that is followed at the other hub.
+    #expect((9...11).contains(claims), "\(claims)")
+    #expect((2...3).contains(searches), "\(searches)")
+    #expect((9...11).contains(node.node.counters.restarts - before))
   }
 
   @Test("A hub beyond the limit of peers is refused and named; a frame that is too long is refused")

@@ -36,8 +36,8 @@ import Testing
     records.append(.publication) { $0.append(position(4, after: newest + 2), binding) }
     let head = FrameHead(
       lane: .control, from: "a", fromIncarnation: world["a"].node.node.context.incarnation, to: "b",
-      toIncarnation: node.node.context.incarnation, number: owner.controlNumber + 1, clock: 0)
-    _ = node.node.context.peers[0].note(owner.controlNumber, .control)
+      toIncarnation: node.node.context.incarnation, number: owner.numbers[0] + 1, clock: 0)
+    _ = node.node.context.peers[0].note(owner.numbers[0], .control)
     #expect(node.node.inputs.count == 0)
     node.node.take(bus: .frame(.control, Frame.make(head, records.array(), testKeys)))
     #expect(

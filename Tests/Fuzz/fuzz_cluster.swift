@@ -18,6 +18,10 @@ import HubMessages
 private let keys = FrameKeys(String(repeating: "0123456789abcdef", count: 4))!
 private let (ownIncarnation, peerIncarnation): (UInt64, UInt64) = (5, 7)
 
+extension ClusterCounters {
+  fileprivate var framesRefused: UInt64 { framesRefusedByKind.reduce(0, +) }
+}
+
 /// A bus that takes everything, and a ledger whose questions the fuzzer answers.
 private final class Sink: Bus, Ledger {
   var isUp: Bool { true }
