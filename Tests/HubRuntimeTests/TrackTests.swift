@@ -10,6 +10,17 @@ import Testing
 @testable import HubCore
 @testable import HubRuntime
 
+extension PackedFix {
+  /// The fix with the resolutions of the journal.
+  fileprivate init(_ fix: StoredFix) {
+    let position = fix.position.map { Position($0, at: fix.measured.timestamp) }
+    self = withUnsafeTemporaryAllocation(byteCount: StoredFix.size, alignment: 8) { raw in
+      StoredFix.write(fix.measured, fix.disposition, position, into: raw)
+      return PackedFix(copying: UnsafeRawBufferPointer(raw))
+    }
+  }
+}
+
 @Suite struct TrackTests {
   private func fix(
     _ second: Int64, _ disposition: StoredFix.Disposition, at place: Coordinate = at(48, 11),

@@ -120,6 +120,19 @@ extension HubInput {
   }
 }
 
+extension FirstInFirstOut {
+  /// Continues the work of the elements, oldest first, until `budget` is used up; gives those that are done. `advance`
+  /// takes from the budget what it uses; true where the element is done. One that is not goes to the end of the queue,
+  /// so that a short one need not wait for a long one.
+  mutating func advance(_ budget: Int, _ advance: (inout Element, inout Int) -> Bool) -> [Element] {
+    var (budget, done): (Int, [Element]) = (budget, [])
+    while budget > 0, var element = next() {
+      if advance(&element, &budget) { done.append(element) } else { append(element) }
+    }
+    return done
+  }
+}
+
 /// A queue in an array, whose front is freed in large pieces.
 package struct FirstInFirstOut<Element> {
   private var elements: [Element?] = []

@@ -96,8 +96,6 @@ struct HistoryLookups {
   private var lastTicket: UInt64 = 0
   private(set) var fixes = 0
 
-  var isEmpty: Bool { batches.isEmpty }
-
   /// Whether a batch of so many fixes of this driver may wait.
   func hasRoom(for new: Int, of driver: Int, _ limits: HubLimits) -> Bool {
     fixes + new <= limits.waitingFixes && ofDriver[UInt32(driver)]?.count ?? 0 < limits.waitingPerDriver
@@ -147,7 +145,7 @@ struct HistoryLookups {
       }
       guard let driver = batches[next.ticket]?.driver.index else { continue }
       for ticket in ofDriver.removeValue(forKey: driver) ?? [] {
-        if let batch = finish(ticket) { taken.append(batch) }
+        if let batch = remove(ticket) { taken.append(batch) }
       }
     }
     waiting = due
@@ -155,14 +153,14 @@ struct HistoryLookups {
   }
 
   /// Removes and returns a batch that is answered or refused; nil if it was removed before.
-  mutating func finish(_ ticket: UInt64) -> PartialBatch? {
+  mutating func remove(_ ticket: UInt64) -> PartialBatch? {
     guard let batch = batches.removeValue(forKey: ticket) else { return nil }
     fixes -= batch.input.batch.fixes.count
     return batch
   }
 
   /// Ends the driver's lookup, and starts its next one for when records up to the ticket `storage` are stored.
-  mutating func resume(driver: UInt32, storage: UInt64) {
+  mutating func startNext(driver: UInt32, storage: UInt64) {
     ofDriver[driver]?.removeFirst()
     if let next = ofDriver[driver]?.first {
       waiting.append((storage, next))

@@ -73,7 +73,7 @@ struct DriverListing {
 }
 
 struct DriverListings {
-  private var listings: [DriverListing] = []
+  private var listings = FirstInFirstOut<DriverListing>()
 
   var count: Int { listings.count }
   var isEmpty: Bool { listings.isEmpty }
@@ -93,14 +93,7 @@ struct DriverListings {
 
   /// Continues the pages, `limit` drivers in all. Gives those that are done.
   mutating func advance(over drivers: borrowing Drivers, limit: Int) -> [DriverListing] {
-    var budget = limit
-    var done: [DriverListing] = []
-    while budget > 0, !listings.isEmpty {
-      var listing = listings.removeFirst()
-      // To the end of the queue, so that a short one need not wait for a long one.
-      if listing.advance(over: drivers, &budget) { done.append(listing) } else { listings.append(listing) }
-    }
-    return done
+    listings.advance(limit) { $0.advance(over: drivers, &$1) }
   }
 }
 

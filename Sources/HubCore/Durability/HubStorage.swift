@@ -26,7 +26,7 @@ struct HubStorage: ~Copyable {
   /// Records up to this number are waited for.
   private(set) var awaited: UInt64 = 0
   /// Whether the hub's caller answers `HistoryLookup`s.
-  let looksUp: Bool
+  let callerAnswersLookups: Bool
   private(set) var condition = StorageCondition.good
   private(set) var held = HeldOutputs()
   /// The numbers of the records whose waiting answers were refused last, because nothing could be stored.
@@ -42,12 +42,12 @@ struct HubStorage: ~Copyable {
   init() {
     isOn = false
     limit = 0
-    looksUp = false
+    callerAnswersLookups = false
   }
 
-  init(limit: Int, looksUp: Bool) {
+  init(limit: Int, callerAnswersLookups: Bool) {
     isOn = true
-    self.looksUp = looksUp
+    self.callerAnswersLookups = callerAnswersLookups
     self.limit = limit
   }
 

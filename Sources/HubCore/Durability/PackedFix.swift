@@ -25,17 +25,6 @@ public struct PackedFix: Sendable, BitwiseCopyable {
   }
 }
 
-extension PackedFix {
-  /// The fix with the resolutions of the journal.
-  public init(_ fix: StoredFix) {
-    let position = fix.position.map { Position($0, at: fix.measured.timestamp) }
-    self = unsafe withUnsafeTemporaryAllocation(byteCount: StoredFix.size, alignment: 8) { raw in
-      unsafe StoredFix.write(fix.measured, fix.disposition, position, into: raw)
-      return unsafe PackedFix(copying: UnsafeRawBufferPointer(raw))
-    }
-  }
-}
-
 extension FixesRecord {
   /// The fix at an index, in its bytes.
   public func packed(_ index: Int) -> PackedFix { unsafe PackedFix(copying: bytes(of: index)) }

@@ -14,7 +14,7 @@ extension Hub {
     counters.fixesReceived += UInt64(count)
     // A batch is refused entirely where it can't be stored, or where too much waits already.
     guard storage.hasRoom else { return refuseUnstored(input, fixes: count) }
-    if storage.looksUp, !lookups.hasRoom(for: count, of: driver, limits) { return refuseOverloaded(input) }
+    if storage.callerAnswersLookups, !lookups.hasRoom(for: count, of: driver, limits) { return refuseOverloaded(input) }
     // Over HTTP there is no envelope, so the phone's clock is not observed.
     if input.driverID == nil {
       drivers.observeClock(of: driver, sent: input.sent, received: input.received.timestamp)
@@ -35,7 +35,7 @@ extension Hub {
     var partial = PartialBatch(
       input: input, driver: drivers.handle(of: driver), driverID: drivers[driver].id,
       trip: trip.map { trips.handle(of: $0) })
-    let unknownBefore = storage.looksUp ? drivers.completeSince(driver) : .min
+    let unknownBefore = storage.callerAnswersLookups ? drivers.completeSince(driver) : .min
     if trip != nil { trips.holdETA() }
     for index in input.batch.indicesByTime {
       let fix = partial.fix(at: index, of: driver, drivers, unknownBefore: unknownBefore, counting: &counters)
@@ -51,8 +51,8 @@ extension Hub {
 
   /// Handles the fixes that waited for the journal's answer.
   mutating func finishLookup(_ ticket: UInt64, known: [Int64]) {
-    guard var partial = lookups.finish(ticket) else { return }
-    defer { lookups.resume(driver: partial.driver.index, storage: storage.newest) }
+    guard var partial = lookups.remove(ticket) else { return }
+    defer { lookups.startNext(driver: partial.driver.index, storage: storage.newest) }
     guard let driver = drivers.current(partial.driver) else {  // forgotten meanwhile
       counters.fixesOrphaned += UInt64(partial.indices.count)
       return

@@ -14,10 +14,10 @@ extension Hub {
   /// `startsEpoch`: begin new sequence numbers, since something that was acknowledged is lost. `looksUp`: the caller
   /// answers the questions of `takeLookups`.
   public mutating func attachJournal(limit: Int, startsEpoch: Bool, epoch: InlineText, looksUp: Bool = false) {
-    storage = HubStorage(limit: limit, looksUp: looksUp)
-    if isNamed, !startsEpoch { return }
+    storage = HubStorage(limit: limit, callerAnswersLookups: looksUp)
+    if hasEpochRecord, !startsEpoch { return }
     channels.begin(epoch: epoch)
-    isNamed = true
+    hasEpochRecord = true
     storage.write(.epoch(epoch, seed: seed, pseudonymKey: pseudonymKey))
   }
 
@@ -73,15 +73,15 @@ extension Hub {
   private mutating func load(_ record: DurableRecord) -> Bool {
     switch record {
     case .epoch(let epoch, let seed, let pseudonymKey):
-      guard !isNamed || seed == self.seed else { return false }
-      if !isNamed { takeOver(seed: seed, pseudonymKey: pseudonymKey) }
+      guard !hasEpochRecord || seed == self.seed else { return false }
+      if !hasEpochRecord { takeOver(seed: seed, pseudonymKey: pseudonymKey) }
       channels.begin(epoch: epoch)
-      isNamed = true
-    case .trip, .eta, .highestTripNumber: return isNamed && trips.load(record, at: now.uptime)
+      hasEpochRecord = true
+    case .trip, .eta, .highestTripNumber: return hasEpochRecord && trips.load(record, at: now.uptime)
     case .tripForgotten(let id):
       guard let trip = trips.find(id) else { return false }
       removeTrip(trip)
-    case .event, .channel, .channelForgotten, .highestSequence: return channels.load(record) && isNamed
+    case .event, .channel, .channelForgotten, .highestSequence: return channels.load(record) && hasEpochRecord
     case .fixes(let fixes): return load(fixes)
     case .driver(let stored):
       guard let driver = findOrInsertDriver(stored.id) else { break }
@@ -90,7 +90,7 @@ extension Hub {
     case .driverOffline(let id, let time):
       if let driver = findOrInsertDriver(id) { drivers.goOffline(driver, at: time, isStored: true) }
     case .driverForgotten(let id): if let driver = drivers.find(id) { removeDriver(driver) }
-    case .fence(let fence): return isNamed && fences.load(fence)
+    case .fence(let fence): return hasEpochRecord && fences.load(fence)
     case .fenceDeleted(let id): return fences.remove(id) != nil
     case .stay(let stay):
       guard fences.find(stay.fenceID) != nil else { return false }
@@ -107,15 +107,15 @@ extension Hub {
       fences.loadEndedPair(driver, other, fence: fence)
     case .tokenFamily, .tokensRotated, .tokensSettled, .tokenFamilyEnded, .revocation, .unrevoked, .audit:
       credentials.load(record)
-    case .offers(let search): return isNamed && offers.load(search, trips)
+    case .offers(let search): return hasEpochRecord && offers.load(search, trips)
     case .offersForgotten(let id): offers.forget(id, trips)
     }
-    return isNamed
+    return hasEpochRecord
   }
 
   private mutating func load(_ fixes: DurableFixes) -> Bool {
     let trip = fixes.tripID.flatMap { trips.find($0) }
-    guard isNamed, trip != nil || fixes.tripID == nil else { return false }
+    guard hasEpochRecord, trip != nil || fixes.tripID == nil else { return false }
     if let trip, let progress = fixes.progress { trips.load(progress, of: trip) }
     if let driver = findOrInsertDriver(fixes.driverID) {
       drivers.load(fixes, driver: driver, trip: trip.map { trips.handle(of: $0) })

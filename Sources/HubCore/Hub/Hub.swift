@@ -36,7 +36,7 @@ public struct Hub: ~Copyable {
   var driverListings = DriverListings()
   var distant = DistantTrips()
   /// Whether the journal has a record of this hub's epoch and seed.
-  var isNamed = false
+  var hasEpochRecord = false
 
   public internal(set) var counters = HubCounters()
   /// More work is waiting than one turn does: call `process` again soon.

@@ -26,7 +26,7 @@ struct TripListing {
 }
 
 struct TripListings {
-  private var listings: [TripListing] = []
+  private var listings = FirstInFirstOut<TripListing>()
 
   var count: Int { listings.count }
   var isEmpty: Bool { listings.isEmpty }
@@ -35,14 +35,7 @@ struct TripListings {
 
   /// Continues the lists, `limit` trips in all. Gives those that are done.
   mutating func advance(over trips: borrowing Slab<Trip>, _ order: CreationOrder, limit: Int) -> [TripListing] {
-    var budget = limit
-    var done: [TripListing] = []
-    while budget > 0, !listings.isEmpty {
-      var listing = listings.removeFirst()
-      // To the end of the queue, so that a short one need not wait for a long one.
-      if listing.advance(over: trips, order, &budget) { done.append(listing) } else { listings.append(listing) }
-    }
-    return done
+    listings.advance(limit) { $0.advance(over: trips, order, &$1) }
   }
 }
 
