@@ -15,7 +15,7 @@ extension Hub {
     do throws(ErrorReply) { emitStored(.notified(session, try publish(post)), to: session.outlet) } catch {
       let refused = HubOutput.notified(session, .refused(error))
       // A refusal for want of storage must not wait for it; other refusals show state that must be stored.
-      emit(refused, to: session.outlet, isStored: error.code != .storageFull)
+      emit(refused, to: session.outlet, awaitsStorage: error.code != .storageFull)
     }
   }
 

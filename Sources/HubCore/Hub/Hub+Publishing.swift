@@ -7,9 +7,9 @@ extension Hub {
     channels.publish(eventOn: channel, at: now.timestamp, &storage, counting: &counters, body)
   }
 
-  /// Emits an output; with `isStored`, once the state that it shows is stored: not for a refusal for lack of storage.
-  mutating func emit(_ output: HubOutput, to outlet: UInt32, isStored: Bool) {
-    if isStored { emitStored(output, to: outlet) } else { emit(output, to: outlet) }
+  /// Emits an output; with `awaitsStorage`, once the state that it shows is stored.
+  mutating func emit(_ output: HubOutput, to outlet: UInt32, awaitsStorage: Bool) {
+    if awaitsStorage { emitStored(output, to: outlet) } else { emit(output, to: outlet) }
   }
 
   /// Publishes an event on the driver's channel, and on that of the trip that it serves and that its fixes named last.

@@ -95,10 +95,10 @@ extension Hub {
     updateLegAfterMove(step.trip)
   }
 
-  /// A refusal that reveals a trip's or share's state waits until that is stored; others are sent at once.
+  /// A refusal that shows a trip's or share's state waits until that is stored; others are sent at once.
   mutating func refuseTrip(_ refusal: ErrorReply, to session: SessionRef, _ output: (ErrorReply) -> HubOutput) {
     if refusal.refusesMove { counters.tripMovesRefused += 1 }
-    emit(output(refusal), to: session.outlet, isStored: [.invalidTransition, .notFound].contains(refusal.code))
+    emit(output(refusal), to: session.outlet, awaitsStorage: refusal.showsState)
   }
 
   /// Counts the driver's active trips, which make it `on_trip`; where the driver table is full, at a later move.

@@ -22,6 +22,9 @@ extension ErrorReply {
   /// Whether it refuses a trip's move or change as such, and not for lack of storage or because of a limit.
   var refusesMove: Bool { code == .invalidTransition || code == .forbidden || code == .unknownTrip }
 
+  /// Whether it shows a trip's or share's state. `forbidden` may show that the trip has a driver.
+  var showsState: Bool { code == .invalidTransition || code == .notFound || code == .forbidden }
+
   func replying(to messageID: MessageID?) -> ErrorReply {
     var reply = self
     reply.replyTo = messageID
