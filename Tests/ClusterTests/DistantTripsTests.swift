@@ -185,6 +185,18 @@ import Testing
     #expect(world["b"].node.node.counters.follows == 0 && world["a"].node.node.counters.follows == 0)
   }
 
+  @Test("A driver that comes back and sends again what the other hub has published is not seen to drive it twice")
+  func sendsAgain() {
+    let world = ClusterWorld()
+    moved(world)
+    for step in 4..<10 { drive(world, step, "t1", at: "b", slot: 2) }
+    world.connect("d1", at: "a", slot: 3)
+    world.run(seconds: 1)
+    world.batch(naming: "t1", at: "a", slot: 3)
+    let counters = world["a"].hub.hub.counters
+    #expect(counters.fixesHistory == 3 && counters.fixesDuplicate == 1, "only the last of the five is newer")
+  }
+
   @Test("A trip that no hub has begins at the driver's with the fix that names it, also while the ledger is away")
   func begins() {
     let world = ClusterWorld()

@@ -13,7 +13,7 @@ struct Driver {
   /// Its newest session is at another hub of the cluster.
   var isElsewhere = false
   /// In a cluster: how often a session or post of the driver has arrived at this hub. It wraps around.
-  var arrivals: UInt16 = 0
+  private(set) var arrivals: UInt16 = 0
   /// Whether a deadline is armed for forgetting the driver. It stays armed when the driver comes back, so that one that
   /// comes and goes all day does not add an entry each time.
   var isRetentionArmed = false
@@ -78,6 +78,15 @@ struct Driver {
   }
 
   mutating func report(_ status: DriverStatus) { reported = status }
+
+  /// Notes its arrival at this hub. If the hub that had it published positions of a trip of this hub, fixes that are
+  /// not newer are history.
+  mutating func arrive() {
+    isElsewhere = false
+    arrivals &+= 1
+    guard let position, tracker.newest.map({ $0 < position.timestamp }) ?? true else { return }
+    tracker.resume(after: position.timestamp, published: position.published, receivedAt: lastFix)
+  }
 
   // MARK: Positions
 

@@ -3,13 +3,6 @@ import HubGeo
 import HubMessages
 
 extension Drivers {
-  /// Notes that the driver has arrived at this hub, and sets the indices of the channels that it has here.
-  mutating func arrive(_ driver: Int, on channel: Int?, raw: Int?) {
-    arrive(driver)
-    link(driver, to: channel)
-    link(driver, toRaw: raw)
-  }
-
   /// A judged fix and the position published for it, if any: distances in centimetres, headings and speeds in
   /// hundredths, whatever the phone sent. A number too large to have hundredths stays as it was sent.
   func rawFix(_ fix: Fix, _ outcome: FixOutcome, of driver: Int) -> RawFix {

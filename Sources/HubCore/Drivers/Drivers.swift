@@ -244,10 +244,12 @@ struct Drivers: ~Copyable {
     return true
   }
 
-  /// Notes that a session or post of the driver has arrived at this hub.
-  mutating func arrive(_ driver: Int) {
-    slab[driver].isElsewhere = false
-    slab[driver].arrivals &+= 1
+  /// Notes that a session or post of the driver has arrived at this hub, and sets the indices of the channels that it
+  /// has here.
+  mutating func arrive(_ driver: Int, on channel: Int?, raw: Int?) {
+    slab[driver].arrive()
+    link(driver, to: channel)
+    link(driver, toRaw: raw)
   }
 
   /// Takes the driver offline here, since a session of it has begun at another hub. Gives its sessions here, which must
