@@ -117,6 +117,20 @@ extension HubLimits {
     #expect(driver.map { bench.hub.drivers[$0].waiting } == 0)
   }
 
+  @Test("What waits of a driver that has left for another hub is dropped: its client sends it again there")
+  func leaves() {
+    let bench = HubBench(limits: .crowded, loops: 2)
+    bench.hub.joinCluster(outlet: 1)
+    let session = bench.connect("d", slot: 5)
+    let others = (0..<6).map { bench.connect("o-\($0)", slot: UInt32(10 + $0)) }
+    bench.turn(others.map { backlog(bench, $0, 500) } + [backlog(bench, session, 10), bench.fix(session)])
+    bench.turn(.cluster(.driverElsewhere(id("d"), arrival: 1)))
+    while bench.hub.hasMoreDue { bench.turn() }
+    #expect(bench.hub.counters.fixesOrphaned == 11 && bench.hub.counters.fixesReceived == 3011)
+    let driver = bench.hub.drivers.find(id("d"))!
+    #expect(bench.hub.drivers[driver].position == nil && bench.hub.drivers[driver].waiting == 0)
+  }
+
   @Test("Past its limit the lane takes no batch, and live fixes go before their driver's batch after all")
   func limit() {
     var limits = HubLimits.crowded

@@ -88,12 +88,10 @@ extension Hub {
     // A driver is forgotten only a day after its last message, long after this.
     guard let driver = entry.driver.flatMap({ drivers.current($0) }) else { return dispatch(entry.input) }
     drivers.count(waiting: -1, of: driver)
-    if case .fix(let input) = entry.input {
-      unsafe withUnsafePointer(to: input) { unsafe self.handle(FixInPlace($0), driver: driver) }
-    } else if case .batch(let input) = entry.input {
-      self.handle(input, driver: driver)
-    } else {
-      dispatch(entry.input)
-    }
+    // A driver that has left for another hub has no session here: its client sends again there, and posts follow it.
+    if drivers[driver].isElsewhere { return dispatch(entry.input) }
+    if case .batch(let input) = entry.input { return self.handle(input, driver: driver) }
+    guard case .fix(let input) = entry.input else { return dispatch(entry.input) }
+    unsafe withUnsafePointer(to: input) { unsafe self.handle(FixInPlace($0), driver: driver) }
   }
 }
