@@ -242,7 +242,7 @@ private struct FuzzedHub: ~Copyable {
     let ended =
       counters.fixesAccepted - counters.fixesReleased + counters.fixesHistory + counters.fixesDuplicate
       + counters.fixesHeld + counters.fixesRefused.reduce(0, +) + counters.fixesUnreadable + counters.fixesForbidden
-      + counters.fixesOrphaned
+      + counters.fixesOrphaned + counters.fixesPutOff
     precondition(ended == counters.fixesReceived, "a fix is lost or counted twice")
     precondition(counters.positionsPublished == counters.fixesAccepted, "not one position for each fix")
     precondition(counters.entries(.drivers) <= 3 && counters.entries(.trips) <= 3)

@@ -10,7 +10,7 @@ extension Simulation {
     let ended =
       counters.fixesAccepted - counters.fixesReleased + counters.fixesHistory + counters.fixesDuplicate
       + counters.fixesHeld + counters.fixesRefused.reduce(0, +) + counters.fixesUnreadable + counters.fixesForbidden
-      + counters.fixesOrphaned
+      + counters.fixesOrphaned + counters.fixesPutOff
     guard ended == counters.fixesReceived else {
       throw fail("\(counters.fixesReceived) fixes came, \(ended) are counted")
     }

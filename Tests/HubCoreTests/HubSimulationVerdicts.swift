@@ -19,7 +19,7 @@ extension Simulation {
       if let session = input?.session, model.sessions[driver] != session { return nil }
       guard let trip else { return .moved }
       let isLet = model.admitFixes(driver: driver, trip: trip, isGranted: isGranted, hasRoom: hasRoom, uptime: uptime)
-      return isLet ? .moved : .refused(.forbidden)
+      return isLet ? .moved : .refused(isGranted && model.trips[trip] == nil ? .storageFull : .forbidden)
     case .connecting, .disconnected, .subscribe, .unsubscribe, .released, .other, nil: return nil
     }
   }
@@ -57,6 +57,7 @@ extension Simulation {
     guard forbidden == (verdict == .refused(.forbidden) ? UInt64(count) : 0) else {
       throw fail("forbidden \(forbidden)")
     }
+    let trip = verdict == .moved ? trip : nil  // where a trip has no room to begin, positions are published without it
     let isOver = trip.flatMap { model.trips[$0] }?.isOver(uptime) ?? false
     for loop in loops.indices {
       for topic in 0..<Cast.topics {

@@ -27,7 +27,7 @@ extension Hub {
         ? trips.onlyActive(of: drivers.handle(of: driver))
         : try tripForFixes(of: driver, input.batch.tripID, isGranted: input.tripIsGranted, at: input.sent)
     } catch {
-      counters.fixesForbidden += UInt64(count)
+      counters.noteRefused(count, because: error.code)
       return refuse(input.session, error, replyTo: input.messageID)
     }
     if distant.isLooking(by: driver) { return putOff(input, "the trip is being looked for; send the batch again") }

@@ -24,8 +24,9 @@ extension Hub {
     do throws(ErrorReply) {
       trip = try tripForFixes(of: driver, input)
     } catch {
-      counters.fixesForbidden += 1
-      return refuse(input.session, error, replyTo: input.messageID)
+      refuse(input.session, error, replyTo: input.messageID)
+      if error.code == .forbidden { return counters.noteRefused(1, because: error.code) }
+      trip = nil  // it can't begin now; sent again, the fix is a duplicate that begins it
     }
     let outcome = track(
       input.fix, sent: sent, driver: driver, trip: trip, received: received.uptime,

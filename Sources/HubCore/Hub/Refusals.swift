@@ -33,6 +33,11 @@ extension ErrorReply {
 }
 
 extension HubCounters {
+  /// Counts fixes that are refused for their trip: for good, or to be sent again since it can't begin now.
+  mutating func noteRefused(_ fixes: Int, because code: ErrorCode) {
+    if code == .forbidden { fixesForbidden += UInt64(fixes) } else { fixesPutOff += UInt64(fixes) }
+  }
+
   /// Counts that the channel table was full, and returns the refusal.
   mutating func refuseChannel() -> ErrorReply {
     count(full: .channels)
