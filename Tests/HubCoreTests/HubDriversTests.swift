@@ -101,6 +101,17 @@ import Testing
     #expect(bench.tick(seconds: 4).replacedAgain.isEmpty)
   }
 
+  @Test("sessions of a client that began before its 4409 are closed with 4409, too: it has not come again after it")
+  func beganBefore() {
+    let bench = HubBench()
+    for slot in 0...2 as ClosedRange<UInt32> {
+      _ = bench.connect("d", slot: slot, client: 7)
+      bench.advance(seconds: 0.5)
+    }
+    let received = bench.tick(seconds: 6)
+    #expect(received.replaced.map(\.slot) == [0, 1] && received.replacedAgain.isEmpty)
+  }
+
   @Test("so is one that comes again after a 4409 for a session at another hub; other clients and later ones are not")
   func comesAgainAcrossHubs() {
     let bench = HubBench(loops: 2)

@@ -31,10 +31,16 @@ struct ReplacementWindow {
 
 /// The older sessions of a driver whose client has connected again.
 struct SessionOverlap {
-  /// Oldest first, with the time from which each may be closed (uptime, ns).
-  var older: [(session: SessionRef, notifiesAt: Int64)] = []
+  /// Oldest first, with the time from which each may be closed (uptime, ns). `isRepeated`: the newer session began soon
+  /// after another one of the client was closed.
+  var older: [(session: SessionRef, closesAt: Int64, isRepeated: Bool)] = []
   /// When one was closed last (uptime, ns).
-  var notified: Int64?
+  var lastClosed: Int64?
+
+  /// Whether one was closed shortly before this time.
+  func isRepeated(at uptime: Int64, _ timings: HubTimings) -> Bool {
+    lastClosed.map { uptime < $0 + nanoseconds(timings.replacementWindow) } ?? false
+  }
 }
 
 /// The outcome for a driver's older session when a newer one begins.
@@ -45,7 +51,7 @@ enum SessionTakeover {
   /// The older one is closed at once.
   case replaces(SessionRef)
   /// The older one, of the same client, is closed at this time (uptime, ns) if both still exist.
-  case overlaps(notifiesAt: Int64)
+  case overlaps(closesAt: Int64)
 }
 
 struct DriverSessions {
@@ -87,10 +93,12 @@ struct DriverSessions {
   ) -> SessionTakeover {
     guard let old else { return .none }
     if client != 0, client == clients[Int(old.outlet)][Int(old.slot)] {
-      let notifiesAt = uptime + nanoseconds(timings.takeover)
+      let closesAt = uptime + nanoseconds(timings.takeover)
       set(old, Self.cell(ofReplaced: driver))
-      overlaps[Int32(driver), default: SessionOverlap()].older.append((old, notifiesAt))
-      return .overlaps(notifiesAt: notifiesAt)
+      var overlap = overlaps[Int32(driver)] ?? SessionOverlap()
+      overlap.older.append((old, closesAt, overlap.isRepeated(at: uptime, timings)))
+      overlaps[Int32(driver)] = overlap
+      return .overlaps(closesAt: closesAt)
     }
     let wait = replacements[Int32(driver), default: ReplacementWindow()].replace(at: uptime, timings: timings)
     if let wait { return .refused(retryAfter: wait) }
@@ -142,21 +150,20 @@ struct DriverSessions {
     overlaps[Int32(driver)]?.older.removeAll { $0.session == session }
   }
 
-  /// The driver's older sessions that are due to be closed, and whether each one's client was replaced before. Drops
-  /// expired notes of replacements.
+  /// The driver's older sessions that are due to be closed, and whether each one's client has come again after it was
+  /// replaced. Drops expired notes of replacements.
   mutating func takeReplaced(of driver: Int, at uptime: Int64, _ timings: HubTimings)
     -> [(session: SessionRef, isRepeated: Bool)]
   {
     guard var overlap = overlaps[Int32(driver)] else { return [] }
-    let window = nanoseconds(timings.replacementWindow)
     var replaced: [(session: SessionRef, isRepeated: Bool)] = []
-    while let (session, notifiesAt) = overlap.older.first, notifiesAt <= uptime {
+    while let older = overlap.older.first, older.closesAt <= uptime {
       overlap.older.removeFirst()
-      set(session, -1)
-      replaced.append((session, overlap.notified.map { uptime < $0 + window } ?? false))
-      overlap.notified = uptime
+      set(older.session, -1)
+      replaced.append((older.session, older.isRepeated))
+      overlap.lastClosed = uptime
     }
-    let isOver = overlap.older.isEmpty && overlap.notified.map { uptime >= $0 + window } ?? true
+    let isOver = overlap.older.isEmpty && !overlap.isRepeated(at: uptime, timings)
     overlaps[Int32(driver)] = isOver ? nil : overlap
     return replaced
   }

@@ -141,8 +141,8 @@ struct Drivers: ~Copyable {
   /// Whether a session was replaced and is not closed yet.
   func isReplaced(_ session: SessionRef) -> Bool { sessions.driver(replacedFor: session) != nil }
 
-  /// The driver's older sessions that are due to be closed, and whether each one's client was replaced before. Notes of
-  /// replacements are checked again at the end of the window.
+  /// The driver's older sessions that are due to be closed, and whether each one's client has come again after it was
+  /// replaced. Notes of replacements are checked again at the end of the window.
   mutating func takeReplaced(
     of driver: Int, at uptime: Int64, _ deadlines: inout Deadlines
   ) -> [(session: SessionRef, isRepeated: Bool)] {

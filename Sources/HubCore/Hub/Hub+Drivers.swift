@@ -29,9 +29,9 @@ extension Hub {
     case .replaces(let old):
       counters.replacements += 1
       emit(.replaced(old, isRepeated: false), to: old.outlet)
-    case .overlaps(let notifiesAt):
+    case .overlaps(let closesAt):
       counters.replacements += 1
-      deadlines.arm(.replacedSession, drivers.handle(of: driver), at: notifiesAt)
+      deadlines.arm(.replacedSession, drivers.handle(of: driver), at: closesAt)
     }
     emit(.admitted(session, beginSampling(driver)), to: session.outlet)
     if channels.isInCluster { arrive(driver) }
