@@ -57,6 +57,18 @@ import Testing
     #expect(bench.hub.counters.notificationsPosted == 0)
   }
 
+  @Test("where the driver has just moved to another hub, it is to be sent again at once")
+  func hasMoved() throws {
+    let bench = HubBench(loops: 2)
+    bench.hub.joinCluster(outlet: 1)
+    _ = bench.connect("d")
+    bench.turn(.cluster(.driverElsewhere(id("d"), arrival: 1)))
+    let request = TripRequest.notify(bench.session(slot: 9), post(bench.driver("d")))
+    let turn = bench.turn(.cluster(.tripRequestHere(request)))
+    guard case .refused(let error)? = answers(turn.all).first else { throw Wrong() }
+    #expect(error.code == .rateLimited && error.retryAfter == 1)
+  }
+
   @Test("the same messageId on a channel is one notification, also after a restart; with other content it is refused")
   func once() throws {
     let first = try DurableBench()

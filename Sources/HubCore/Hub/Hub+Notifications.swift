@@ -37,6 +37,7 @@ extension Hub {
     case .trip(let id): channel = eventChannel(ofTrip: try trips.findFollowed(id, at: now.uptime))
     case .driver(let id):
       guard let driver = drivers.find(id) else { throw .unknownChannel("this hub knows no driver \(id)") }
+      if drivers[driver].isElsewhere { throw .hasMoved }
       channel = eventChannel(ofDriver: driver)
     case .fence(let id):
       if fences.find(id) == nil { throw .unknownChannel("this hub has no fence \(id)") }
@@ -50,6 +51,11 @@ extension Hub {
 }
 
 extension ErrorReply {
+  /// For a request that was sent here while the driver left.
+  fileprivate static var hasMoved: ErrorReply {
+    ErrorReply(code: .rateLimited, message: "the driver has just moved to another hub; send it again", retryAfter: 1)
+  }
+
   fileprivate static func unknownChannel(_ message: String) -> ErrorReply {
     ErrorReply(code: .unknownChannel, message: message)
   }
