@@ -5,6 +5,8 @@ struct Deadlines {
   enum Kind: UInt8 {
     /// A driver may have become stale.
     case driverStaleness
+    /// A driver's `driver_offline` could not be stored, and may still be due.
+    case lateOffline
     /// An offline driver may have been shown long enough.
     case driverAbsence
     /// A driver may be forgotten.

@@ -100,7 +100,7 @@ public struct HubCounters: Sendable, Equatable {
   public var shareLimitHits = [UInt64](repeating: 0, count: ShareLimit.allCases.count)
   /// Outputs that wait for the journal.
   public var heldForStorage = 0
-  /// Requests refused because nothing could be stored; and presence events for the same reason not published.
+  /// Requests refused because nothing could be stored; and attempts to publish `driver_offline` that failed for it.
   public var refusedForStorage: UInt64 = 0
   public var eventsNotStored: UInt64 = 0
   /// Fixes accepted, and published where live, while nothing could be stored. Also counted elsewhere.

@@ -57,6 +57,57 @@ import Testing
     #expect(turn.errors.allSatisfy { $0.status == nil })
   }
 
+  @Test("A driver is refused a trip that another one has accepted only when that is stored")
+  func secondDriver() throws {
+    let bench = try makeBench()
+    bench.turn([bench.move(.ops, "o", "T", .requested), bench.move(.driver, "D", "T", .accepted)])
+    #expect(Turn(loops: [bench.turn([bench.move(.driver, "E", "T", .accepted)])]).replies.isEmpty)
+    let stored = Turn(loops: [bench.store()])
+    #expect(stored.acks.count == 2 && stored.codes == [.forbidden])
+  }
+
+  @Test("That a driver went offline on a full disk is published when there is room, unless it is back by then")
+  func offline() throws {
+    for isBack in [false, true] {
+      let bench = try makeBench()
+      bench.connect()
+      bench.turn([bench.subscribe(.driver(id("D")))])
+      bench.store()
+      bench.turn([.driverDisconnected(DurableBench.session)])
+      func published(_ seconds: Int, _ condition: StorageCondition) -> [HubMessages.Notification.Kind] {
+        let outputs = (0..<seconds).flatMap { _ in
+          bench.advance(seconds: 1)
+          return bench.turn([]) + bench.store(condition: condition)
+        }
+        return Turn(loops: [outputs]).notifications.map(\.kind)
+      }
+      #expect(published(70, .unavailable) == [] && bench.hub.counters.eventsNotStored == 1)
+      if isBack {
+        bench.connect()
+        bench.turn([bench.fix(bench.clock, trip: nil)])
+      }
+      #expect(published(55, .good) == (isBack ? [] : [.driverOffline]))
+    }
+  }
+
+  @Test("A fix that names a new trip on a full disk is published without it; sent again it begins the trip")
+  func newTrip() throws {
+    let bench = try makeBench()
+    bench.connect()
+    bench.turn([bench.subscribe(.driver(id("D")))])
+    bench.store()
+    bench.store(condition: .unavailable)
+    let fix = bench.fix(bench.clock)
+    let full = Turn(loops: [bench.turn([fix])])
+    #expect(full.codes == [.storageFull] && full.positions.map(\.tripID) == [nil])
+    #expect(Turn(loops: [bench.turn([fix])]).positions.isEmpty)
+    bench.store()
+    let room = Turn(loops: [bench.turn([fix])])
+    #expect(room.codes == [] && room.positions.isEmpty && bench.hub.trips.find(id("T")) != nil)
+    bench.store()
+    #expect(try bench.fixes().count == 1 && bench.hub.counters.fixesForbidden == 0)
+  }
+
   @Test("Who asks for a trip that is not stored is refused for now; leaving it, and other channels, go on")
   func asking() throws {
     let bench = try makeBench()

@@ -300,7 +300,7 @@ extension Metric {
     ),
     Metric(
       "journal_presence_dropped_total", hub: \.eventsNotStored, stored: true,
-      "Presence events dropped because nothing could be stored."),
+      "Attempts to publish driver_offline while nothing could be stored; each is repeated."),
   ]
 
   private static func maintenance<Number: BinaryInteger & SendableMetatype>(

@@ -20,7 +20,8 @@ extension Credentials {
     case .tokenFamily: checkFamily(entry.handle, at: now, &storage, &deadlines)
     case .tokenGrace: checkGrace(entry.handle, at: now, &storage, &deadlines)
     case .revocation: checkRevocation(entry.handle, at: now, &storage, &deadlines)
-    case .driverStaleness, .driverAbsence, .driverRetention, .replacedSession, .tripSilence, .trip, .offers:
+    case .driverStaleness, .lateOffline, .driverAbsence, .driverRetention, .replacedSession, .tripSilence, .trip,
+      .offers:
       preconditionFailure("another domain's deadline")
     }
   }

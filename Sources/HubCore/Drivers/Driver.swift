@@ -245,6 +245,9 @@ struct Driver {
 
   mutating func setStale(_ isStale: Bool) { self.isStale = isStale }
 
+  /// Whether it is offline, which this hub is to publish and has not.
+  var owesOffline: Bool { isStale && !isElsewhere && !durable.isOffline }
+
   /// When it is forgotten without further input (uptime, ns).
   func forgetsAt(_ timings: HubTimings) -> Int64 { max(lastFix, disconnected) + nanoseconds(timings.retention) }
 

@@ -139,12 +139,12 @@ extension Hub {
     noteArea(driver)
   }
 
-  /// Publishes `driver_offline`, and records that, so that it is not repeated after a restart.
-  private mutating func publishOffline(_ driver: Int) {
-    guard !drivers[driver].durable.isOffline else { return }
+  /// Publishes and records that a driver is offline; tried again where that can't be stored, unless it has returned.
+  mutating func publishOffline(_ driver: Int) {
+    guard drivers[driver].owesOffline else { return }
     guard storage.hasRoom else {
       counters.eventsNotStored += 1
-      return
+      return deadlines.arm(.lateOffline, drivers.handle(of: driver), at: now.uptime + nanoseconds(timings.storageRetry))
     }
     drivers.goOffline(driver, at: now.timestamp, isStored: storage.isOn)
     storage.write(.driverOffline(drivers[driver].id, at: now.timestamp))

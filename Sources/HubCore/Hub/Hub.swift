@@ -329,6 +329,7 @@ public struct Hub: ~Copyable {
       guard let entry = deadlines.next(uptime: now.uptime) else { return false }
       switch entry.kind {
       case .driverStaleness: if let driver = drivers.current(entry.handle) { checkStaleness(driver) }
+      case .lateOffline: if let driver = drivers.current(entry.handle) { publishOffline(driver) }
       case .driverAbsence: if let driver = drivers.current(entry.handle) { checkAbsence(driver) }
       case .driverRetention: if let driver = drivers.current(entry.handle) { checkRetention(driver) }
       case .replacedSession: if let driver = drivers.current(entry.handle) { notifyReplaced(driver) }
