@@ -233,7 +233,7 @@ public enum HubInput: Sendable {
   indirect case ping(SessionRef, MessageID, Ping, of: Identifier? = nil)
   /// The figures of the hub's process for the last second, for the channel `stats`.
   indirect case figures(HubFigures)
-  /// The answer to a `HistoryLookup`: the times that were found.
+  /// The answer to a `HistoryLookup`: the times that were found, ascending.
   indirect case knownFixes(ticket: UInt64, [Int64])
   /// From other hubs of the cluster.
   indirect case cluster(ClusterInput)

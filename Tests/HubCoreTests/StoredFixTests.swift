@@ -123,10 +123,10 @@ import Testing
     #expect(valid > 5000 && valid < 19_000)
   }
 
-  @Test("The times of a driver among those asked for are found, each once; another driver's are not")
+  @Test("The times of a driver among those asked for are found, each once, ascending; another driver's are not")
   func times() {
     var found: [Int64] = []
-    let bytes = record("d", times: [3, 5, 8, 5, 13])
+    let bytes = record("d", times: [5, 3, 8, 5, 13])
     bytes.withUnsafeBytes {
       #expect(FixesRecord.times(ofDriver: id("d"), in: $0, within: [1, 3, 5, 9, 13], into: &found))
       #expect(FixesRecord.times(ofDriver: id("e"), in: $0, within: [8], into: &found))

@@ -68,13 +68,14 @@ struct PartialBatch {
     return (isBeforeTrip ? nil : trip, wasBefore && !isBeforeTrip)
   }
 
-  /// Splits the fixes that waited into `new` ones and `found`, the times of duplicates: `known` ones, and repetitions.
+  /// Splits the fixes that waited into `new` ones and `found`, the times of duplicates: `known` ones (ascending), and
+  /// repetitions.
   mutating func split(known: [Int64]) -> (new: [(index: Int, fix: Fix)], found: [Timestamp]) {
     var (new, found): ([(index: Int, fix: Fix)], [Timestamp]) = ([], [])
     var last: Timestamp?
     for index in indices {
       guard case .success(let fix) = input.batch.fixes[index] else { continue }
-      if fix.timestamp == last || known.contains(fix.timestamp.milliseconds) {
+      if fix.timestamp == last || known.containsAscending(fix.timestamp.milliseconds) {
         found.append(fix.timestamp)
       } else {
         new.append((index, fix))

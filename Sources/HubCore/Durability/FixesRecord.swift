@@ -95,8 +95,8 @@ struct DurableFixes: Equatable {
 }
 
 extension FixesRecord {
-  /// Appends to `found` those of `times` (ascending, ms since 1970) at which `driver` has a fix in the record at the
-  /// start of `bytes`. False for another kind of record.
+  /// Inserts into `found` those of `times` (both ascending, ms since 1970) at which `driver` has a fix in the record at
+  /// the start of `bytes`. False for another kind of record.
   public static func times(
     ofDriver driver: Identifier, in bytes: UnsafeRawBufferPointer, within times: [Int64], into found: inout [Int64]
   ) -> Bool {
@@ -105,7 +105,9 @@ extension FixesRecord {
     guard record.driverID == driver else { return true }  // two ids may have one key
     for index in 0..<record.count {
       let time = record.milliseconds(of: index)
-      if times.containsAscending(time), !found.contains(time) { found.append(time) }
+      guard times.containsAscending(time) else { continue }
+      let place = found.lowerBound(time)
+      if place == found.count || found[place] != time { found.insert(time, at: place) }
     }
     return true
   }
