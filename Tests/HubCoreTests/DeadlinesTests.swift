@@ -54,4 +54,20 @@ import Testing
       #expect(deadlines.count == model.count)
     }
   }
+
+  @Test("a turn handles so many that are due, and the next turns the others")
+  func perTurn() {
+    var limits = HubLimits.roomy
+    limits.deadlinesPerTurn = 10
+    let bench = HubBench(limits: limits)
+    let sessions = (0..<25).map { bench.connect("d\($0)", slot: UInt32($0)) }
+    bench.turn(sessions.map { .driverDisconnected($0) })
+    bench.advance(seconds: 65)
+    var online: [Int] = []
+    repeat {
+      bench.turn()
+      online.append(bench.hub.shownCounters().driversOnline)
+    } while bench.hub.hasMoreDue && online.count < 5
+    #expect(online == [15, 5, 0])
+  }
 }

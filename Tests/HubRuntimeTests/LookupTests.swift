@@ -125,6 +125,18 @@ import Testing
     #expect(try points(ended: 10 - 25 * 3600, atMost: 11) == 0, "it ended long before most of them")
   }
 
+  @Test("Of the records from long after its trip a track skips so many, since the hub's clock may have been ahead")
+  func behindTrack() throws {
+    let journal = try journal(11 + Int64(RuntimeLimits.recordsBehindTrack) + 5)
+    let ended = moment(10 - 25 * 3600).timestamp
+    var trip = TripReport(
+      tripID: Identifier("t1")!, status: .completed, timestamp: ended, created: ended, updated: ended)
+    (trip.driverID, trip.ended) = (driver, ended)
+    let access = HistoryAccess(.silent, isStopping: { false }, opening: { journal })
+    #expect(try access.track(of: trip, .raw, limit: 1000, rules: HubLimits().tracking).points == [])
+    #expect(access.recordsRead == 11 + RuntimeLimits.recordsBehindTrack)
+  }
+
   @Test("What is in the journal is found; past so many records of the driver a fix counts as new")
   func bounded() throws {
     let journal = try journal(40)
