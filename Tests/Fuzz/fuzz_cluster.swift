@@ -77,6 +77,7 @@ private struct World: ~Copyable {
     records.append(.subscribed) { bytes in
       bytes.append(varint: 1)
       bytes.append(UInt8(0))
+      bytes.append(varint: 0)
       bytes.append(.subscribed(found), naming: (1, ImpliedNames()), at: now.timestamp)
       bytes.append(varint: 0)
     }
