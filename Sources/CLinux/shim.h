@@ -1,7 +1,7 @@
 // Linux interfaces that Swift's Glibc module does not have.
 #pragma once
-// Imports Swift's Glibc module before the headers below. They include headers of the C library, whose declarations would
-// otherwise belong to this module, too: Swift would see each type twice.
+// Imports Swift's Glibc module before the headers below. They include headers of the C library, whose declarations
+// would otherwise belong to this module, too: Swift would see each type twice.
 #pragma clang module import SwiftGlibc
 #include <malloc.h>
 #include <poll.h>

@@ -1,7 +1,7 @@
 // OpenSSL, and functions for what its headers offer only as macros.
 #pragma once
-// Imports Swift's Glibc module before the headers below. They include headers of the C library, whose declarations would
-// otherwise belong to this module, too: Swift would see each type twice.
+// Imports Swift's Glibc module before the headers below. They include headers of the C library, whose declarations
+// would otherwise belong to this module, too: Swift would see each type twice.
 #pragma clang module import SwiftGlibc
 #include <openssl/bio.h>
 #include <openssl/bn.h>

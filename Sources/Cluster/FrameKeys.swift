@@ -26,8 +26,8 @@ public struct FrameKeys: Sendable, Equatable {
     return (0..<32).map { UInt8(digits[2 * $0] << 4 | digits[2 * $0 + 1]) }
   }
 
-  /// A secret for something else than frames from each key, the same at all hubs: HMAC-SHA-256 of `purpose`, which is no
-  /// frame. It gives nothing away of the key.
+  /// A secret derived from each key for another purpose than frames, the same at all hubs: the HMAC-SHA-256 of
+  /// `purpose`, which must not be a frame. It reveals nothing about the key.
   public func secrets(for purpose: String) -> [[UInt8]] { keys.map { $0.code(of: Array(purpose.utf8)[...]) } }
 
   /// The code of bytes under the first key.

@@ -277,8 +277,8 @@ public struct Limits: Sendable {
   /// Bytes of a long answer in one piece that is compressed when sent.
   var compressedPieceBytes: Int { min(gzipPieceBytes, answerPieceBytes) }
 
-  /// Descriptors that are not clients' connections: files, listeners, epoll instances, rings, operators' connections, and
-  /// some 400 where there are as many webhooks as there may be, each with 16 requests at once. A quarter of what the
+  /// Descriptors that are not clients' connections: files, listeners, epoll instances, rings, operators' connections,
+  /// and deliveries, which take some 400 with the most webhooks, each with 16 requests at once. A quarter of what the
   /// process may open, within these bounds.
   private static let reservedDescriptors = 64 + EventLoopLimits.unpacedConnections...512
 

@@ -9,8 +9,8 @@ public struct EventLoopLimits: Sendable, Hashable {
   /// that its client fails fast and tries elsewhere instead of waiting in the kernel's backlog; `connect` throws
   /// EMFILE.
   public var maximumConnections = 100_000
-  /// Connections beyond `maximumConnections` that listeners without a pace may still accept: a flood at a paced listener
-  /// leaves room for operators.
+  /// Connections beyond `maximumConnections` that listeners without a pace may still accept, so that operators get in
+  /// during a flood.
   public static let unpacedConnections = 16
 
   /// Bytes read from one socket in one turn, and the size of the loop's only read buffer. 64 KiB holds some 300 fixes
@@ -58,8 +58,8 @@ public struct EventLoopLimits: Sendable, Hashable {
   public var outboxBytesPerConnection = 1024 * 1024
 
   /// Unsent bytes that the loop keeps for all its blocked connections, counted as for `outboxBytesPerConnection`. Past
-  /// it a connection with at least half as many as any other overflows, or the one that needs more; one that is closing,
-  /// or has only the rest of a frame, ends instead.
+  /// it a connection with at least half as many as any other overflows, or the one that needs more; one that is
+  /// closing, or has only the rest of a frame, ends instead.
   public var outboxBytesTotal = 256 * 1024 * 1024
 
   /// Queued sends at which they are written without waiting for the end of the turn: 24 bytes each.

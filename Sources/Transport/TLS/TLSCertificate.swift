@@ -17,8 +17,8 @@ public final class TLSCertificate: Sendable {
   /// - Parameters:
   ///   - certificate: PEM, followed by its chain.
   ///   - key: PEM; the certificate's private key.
-  ///   - status: an OCSP response for it alone (RFC 6960 §4.2.1, DER). Clients that ask get it with the certificate (RFC 8446
-  ///     §4.4.2.1) while it is valid.
+  ///   - status: an OCSP response for it alone (RFC 6960 §4.2.1, DER). Clients that ask get it with the certificate
+  ///     (RFC 8446 §4.4.2.1) while it is valid.
   public init(certificate: [UInt8], key: [UInt8], status: [UInt8]? = nil) throws(TLSError) {
     var (names, notAfter): ([String], Int64) = ([], .max)
     _ = try unsafe forEachCertificate(in: certificate) { (certificate) throws(TLSError) in

@@ -6,9 +6,9 @@
 // one with the client's server name (SNI, RFC 6066 §3).
 //
 // Sessions are resumed by tickets alone (RFC 8446 §2.2, RFC 5077): the client keeps the state, encrypted with a key
-// that all loops share, and all hubs of a cluster, and the server keeps nothing. With TLS 1.3 a stolen ticket key opens no recorded traffic,
-// because a new key exchange is always part of it; with TLS 1.2 it opens that of resumed sessions, so keys change
-// (TicketKeys).
+// that all loops and all hubs of a cluster share, and the server keeps nothing. With TLS 1.3 a stolen ticket key opens
+// no recorded traffic, because a new key exchange is always part of it; with TLS 1.2 it opens that of resumed sessions,
+// so keys change (TicketKeys).
 
 import CHubOpenSSL
 import HubSystem

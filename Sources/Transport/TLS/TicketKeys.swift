@@ -5,9 +5,9 @@
 // 5077 §5.5; RFC 9325 §4.3.1: at least once a week). The previous key still opens tickets for as long again; tickets
 // live for two hours (OpenSSL's default), so the rotation costs no client a full handshake.
 //
-// Hubs of a cluster resume each other's sessions: their keys are derived from a secret that they share and the number of
-// the 12 hours since 1970 (HKDF-Expand, RFC 5869 §2.3), so that each hub has the same without asking another. Who gets
-// that secret can open all tickets sealed with it, whenever they were recorded; who gets a key, those of its 12 hours.
+// Hubs of a cluster resume each other's sessions: their keys are derived from a secret that they share and the number
+// of the 12-hour period since 1970 (HKDF-Expand, RFC 5869 §2.3), so each hub has the same without asking another.
+// Someone with that secret can open all tickets ever sealed with it; someone with a key, those of its period.
 //
 // OpenSSL's own keys never change, so it asks here (SSL_CTX_set_tlsext_ticket_key_evp_cb(3)). All loops share the keys.
 
