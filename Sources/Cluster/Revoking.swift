@@ -49,7 +49,11 @@ extension Revoking {
     }
     // So many may not fill what waits for a peer: past the limit all of it would be dropped, and sent anew.
     let most = context.limits.waitingControlBytes / 4
-    if receivers.contains(where: { context.peers[$0].controlBytes > most }) { return }
+    let slow = receivers.filter { context.peers[$0].controlBytes > most }
+    if slow.count == receivers.count { return }
+    // Those get all pages later, so that others need not wait for them.
+    receivers.subtract(slow)
+    waiting.formUnion(slow)
     isAsked = true
     let question = CredentialQuestion.revocations(from: next, limit: context.limits.revocationsPerRecord)
     context.inputs.append(.credentials(SessionRef(outlet: context.outlet, slot: 0, generation: 0), question, nil))

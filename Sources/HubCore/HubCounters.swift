@@ -67,7 +67,7 @@ public struct HubCounters: Sendable, Equatable {
   public var fixesUnreadable: UInt64 = 0
   /// Fixes with a trip that the driver is not entitled to.
   public var fixesForbidden: UInt64 = 0
-  /// Fixes in batches that were deferred, because they or their trip could not be stored or too much waited.
+  /// Fixes that are to be sent again: their trip, or their batch, could not be stored now, or too much waited.
   public var fixesPutOff: UInt64 = 0
   /// Fixes of phone apps by `PhoneFormat.rawValue` and `PhoneOutcome.rawValue`.
   public private(set) var phoneFixes = [[UInt64]](

@@ -92,8 +92,8 @@ public struct HubLimits: Sendable, Equatable {
   static let passedDriversPerOffer = 128
   /// Index cells and drivers that the offers' searches of one turn look at; the rest follows in the next.
   public var offerBudget = SearchBudget(cells: 400, candidates: 1000)
-  /// Questions of offers to all hubs of a cluster that are not answered yet, each a query at every hub: a quarter of
-  /// `queries`. At it further trips wait in their order.
+  /// Questions of offers to all hubs of a cluster that are not answered yet, each a query at every hub. At it further
+  /// trips wait in their order.
   public var offerGathers = 64
 
   // MARK: Areas and fences
@@ -166,8 +166,7 @@ public struct HubLimits: Sendable, Equatable {
   static let tokenFamiliesPerSubject = 16
   /// Bytes of a family's claims beyond `sub` and `role`. Past it: `too_large`.
   public static let claimBytes = 2048
-  /// Revoked names, some 300 bytes each. At it a further one is refused with `storage_full`. At half of it the end of a
-  /// `sub`'s families at all hubs of a cluster is not kept for hubs that nobody has heard of.
+  /// Revoked names, some 300 bytes each. At it a further one is refused with `storage_full`.
   public var revocations = 100_000
   public static let revocationsPerPage = 1000
   /// The audit trail's limits for one second: entries of one identity or address, identities and addresses that have

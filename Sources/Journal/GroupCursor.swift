@@ -54,11 +54,12 @@ struct GroupCursor: ~Copyable {
   func hasMore() throws(SystemError) -> Bool { try file.size() > offset }
 
   /// Moves to the next intact group, at any byte, unless its number is above `last`; false where there is none. Reads
-  /// the rest of the file into memory.
+  /// the rest of the segment into memory.
   mutating func skipDamage(through last: UInt64) throws(SystemError) -> Bool {
     guard let seed = try header()?.seed else { return false }
     var bytes: [UInt8] = []
-    _ = try file.read(at: offset, count: max(0, try file.size() - offset), into: &bytes)
+    let rest = max(0, min(try file.size(), limits.largestSegment) - offset)
+    _ = try file.read(at: offset, count: rest, into: &bytes)
     let found = unsafe bytes.withBytes { bytes -> (offset: Int, number: UInt64)? in
       let scan = SegmentScan(limits: limits)
       let offset = unsafe scan.findGroup(in: bytes, from: 0, after: number &- 1, seed)

@@ -1,4 +1,5 @@
 // Errors of the journal.
+import Glibc
 public import HubSystem
 
 /// Why the journal cannot be read or written.
@@ -24,6 +25,7 @@ public enum JournalError: Error, Equatable, CustomStringConvertible {
   public var description: String {
     switch self {
     case .system(let error, let file): "\(file): \(error)"
+    case .full(let error, let file) where [EMFILE, ENFILE, ENOMEM].contains(error.errno): "\(file): \(error)"
     case .full(let error, let file): "\(file): no room: \(error)"
     case .gone(let path): "\(path): was moved or deleted while the hub writes there"
     case .stopped: "the journal has stopped after a failed write; restart the hub"

@@ -24,7 +24,7 @@ public final class JournalTail {
   public private(set) var next: UInt64
   /// Unreadable groups, of deleted or damaged segments.
   public private(set) var missedGroups: UInt64 = 0
-  /// Those of `missedGroups` that are damaged: retention did not delete them.
+  /// Groups counted in `missedGroups` that are damaged: retention did not delete them.
   public private(set) var damagedGroups: UInt64 = 0
   /// Groups from `next` on are damaged.
   private var isAtDamage = false

@@ -327,8 +327,8 @@ extension EventLoop {
   }
 
   /// Drops an outbox's frames, and this turn's sends to it, which would follow a gap, and notes an overflow for the
-  /// owner. Ends a connection that nothing can be dropped of: one that is closing, whose last frames those are, or one
-  /// with nothing but the rest of a frame.
+  /// owner. A closing connection, whose last frames those are, ends. One with nothing but the rest of a frame is left:
+  /// its owner closes it.
   private func giveWay(_ outbox: Outbox) {
     let id = outbox.owner
     guard let connection = unsafe slab.live(id) else { preconditionFailure("an outbox without a connection is ranked") }
@@ -338,7 +338,8 @@ extension EventLoop {
     unsafe dropSends(connection)
     counters.dropped += UInt64(dropped)
     unsafe overflow(id, connection, together: true)
-    if dropped == 0 { unsafe doom(id, connection, .closedByUs) }
+    if unsafe connection.pointee.state == .closing { return unsafe doom(id, connection, .closedByUs) }
+    if dropped == 0 { outboxRanks.remove(outbox) }
   }
 
   /// Counts a change of an outbox whose cost was `before`, and ranks it anew.

@@ -59,7 +59,7 @@ public struct EventLoopLimits: Sendable, Hashable {
 
   /// Unsent bytes that the loop keeps for all its blocked connections, counted as for `outboxBytesPerConnection`. Past
   /// it a connection with at least half as many as any other overflows, or the one that needs more; one that is
-  /// closing, or has only the rest of a frame, ends instead.
+  /// closing ends instead.
   public var outboxBytesTotal = 256 * 1024 * 1024
 
   /// Queued sends at which they are written without waiting for the end of the turn: 24 bytes each.

@@ -80,6 +80,7 @@ private final class Replayer: ClientLoopDelegate {
     var offset: Int64 = 0
     /// Consecutive pongs without new confirmations.
     var idlePongs = 0
+    var isOpen = false
     var isDone = false
     var unconfirmed = 0
     /// The number of the last fix's message.
@@ -113,7 +114,6 @@ private final class Replayer: ClientLoopDelegate {
   private let options: ClientOptions
   private let speed: Double
   private var runs: [Run] = []
-  private var openRuns = 0
   private var report: ConnectionReport
   private var failure: CommandError?
   private var isSlowed = false
@@ -231,7 +231,7 @@ private final class Replayer: ClientLoopDelegate {
   // MARK: What happens
 
   func opened(_ client: ClientID, _ connected: Connected) {
-    openRuns += 1
+    runs[client.index].isOpen = true
     report.opened(options.url)
     if !runs[client.index].isDone { clients.schedule(client, at: clients.now.uptime) }
   }
@@ -260,9 +260,9 @@ private final class Replayer: ClientLoopDelegate {
   }
 
   func closed(_ client: ClientID, _ disconnection: Disconnection) {
-    if disconnection.wasOpen { openRuns -= 1 }
-    let now = clients.now.uptime
-    if let failure = report.closed(disconnection, options.url, isLast: openRuns == 0, now: now) { fail(failure) }
+    runs[client.index].isOpen = false
+    let (isLast, now) = (!runs.contains { $0.isOpen && !$0.isDone }, clients.now.uptime)
+    if let failure = report.closed(disconnection, options.url, isLast: isLast, now: now) { fail(failure) }
   }
 
   func tick() {

@@ -104,36 +104,6 @@ import Testing
     #expect(world.ask(families[0], 1, at: "c").refusal == .unauthorized)
   }
 
-  @Test("Families end also at a hub that is away and that the asked hub, started anew since, has not heard of")
-  func unknownHub() {
-    let world = ClusterWorld()
-    let family = world.begin(of: "r1", at: "b")
-    world.engine.isolated = ["b"]
-    world.run(seconds: 10)
-    world.restart("a")
-    world.run(seconds: 3)
-    #expect(world.list("r1", at: "a").isComplete, "for all that it knows")
-    #expect(world.ask(.end(of: id("r1")), at: "a").ended == 0)
-    world.engine.isolated = []
-    world.run(seconds: 3)
-    for name in ["a", "b", "c"] { #expect(world.ask(family, 1, at: name).refusal == .unauthorized) }
-  }
-
-  @Test("The ends of a sub's families take half of the revocations' room, but where a hub does not answer")
-  func roomOfEnds() {
-    var limits = HubLimits()
-    limits.revocations = 4
-    let world = ClusterWorld(hubLimits: limits)
-    for number in 0..<5 { #expect(world.ask(.end(of: id("r\(number)")), at: "a").ended == 0) }
-    #expect(world["a"].hub.hub.allRevocations().map(\.name) == [.families(of: id("r0")), .families(of: id("r1"))])
-    world.engine.isolated = ["b"]
-    world.run(seconds: 1.5)
-    for number in 5..<8 {
-      #expect(world.ask(.end(of: id("r\(number)")), at: "a").refusal == (number < 7 ? nil : .storageFull))
-    }
-    #expect(world["a"].hub.hub.allRevocations().count == 4)
-  }
-
   @Test("Questions past the limits are refused and may be put again")
   func limits() {
     var limits = ClusterLimits()

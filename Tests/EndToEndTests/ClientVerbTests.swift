@@ -48,7 +48,7 @@ extension EndToEnd.ClientVerbs {
       ["watch", "trip:T1", "--count", "1", "--url", "ws://127.0.0.1:\(listener.port)/v1/ws"])
     let connection = try listener.accept()
     try greet(connection, as: "rider")
-    try connection.send(frame("error", #"{"code":"internal","message":"no\u001b[2J"}"#))
+    try connection.send(frame("error", #"{"code":"internal","message":"no\u001b[2J, not now, and not later either"}"#))
     try connection.send(
       frame(
         "notification",

@@ -53,6 +53,7 @@ extension EndToEnd.EventStreams {
   @Test("data that was posted with line ends reaches a stream as one line")
   func posted() throws {
     let hub = try TestHub()
+    _ = try hub.driver("d1")
     let stream = try stream(hub, "driver:d1")
     _ = try stream.receive("subscribed")
     let data = "{\r\n \"order\": {\r \"id\":\n1},\n\"note\":\"a\\nb\"\n}"

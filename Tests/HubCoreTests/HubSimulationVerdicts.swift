@@ -57,7 +57,6 @@ extension Simulation {
     guard forbidden == (verdict == .refused(.forbidden) ? UInt64(count) : 0) else {
       throw fail("forbidden \(forbidden)")
     }
-    let trip = verdict == .moved ? trip : nil  // where a trip has no room to begin, positions are published without it
     let isOver = trip.flatMap { model.trips[$0] }?.isOver(uptime) ?? false
     for loop in loops.indices {
       for topic in 0..<Cast.topics {

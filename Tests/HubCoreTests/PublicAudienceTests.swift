@@ -40,10 +40,10 @@ import Testing
   @Test("the hash of an id depends on key, id and role alone")
   func ids() throws {
     let (id, other) = (try #require(Identifier("rider-1")), try #require(Identifier("rider-2")))
-    let hash = SipKey(1, 2).hash(of: id, as: .rider)
-    #expect(hash == SipKey(1, 2).hash(of: id, as: .rider))
-    #expect(hash != SipKey(1, 3).hash(of: id, as: .rider) && hash != SipKey(1, 2).hash(of: other, as: .rider))
-    #expect(hash != SipKey(1, 2).hash(of: id, as: .ops))
+    let hash = id.hash(as: .rider, by: SipKey(1, 2))
+    #expect(hash == id.hash(as: .rider, by: SipKey(1, 2)))
+    #expect(hash != id.hash(as: .rider, by: SipKey(1, 3)) && hash != other.hash(as: .rider, by: SipKey(1, 2)))
+    #expect(hash != id.hash(as: .ops, by: SipKey(1, 2)))
   }
 }
 

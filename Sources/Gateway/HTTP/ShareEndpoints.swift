@@ -39,7 +39,8 @@ enum ShareEndpoints {
     let caller = try call.caller()
     let maker = caller.role == .rider ? caller.id : try call.id(of: "trip")
     let start =
-      call.context.configuration.pseudonymKey?.hash(of: maker, as: caller.role) ?? IdentityKey(caller.role, maker).hash
+      call.context.configuration.pseudonymKey.map { maker.hash(as: caller.role, by: $0) }
+      ?? IdentityKey(caller.role, maker).hash
     return .random(beginning: start, characters: TripShare.makerLength)
   }
 

@@ -86,8 +86,10 @@ enum TripEndpoints {
     case (.offers(let offers, let isNew), _):
       return .respond(OfferEndpoints.answer(offers, isNew: isNew, time: request.time))
     case (.list(let page), .trips(inJournal: var query?)):
-      // After a start, and while nothing can be stored, the hub still knows trips that the journal lists, too.
-      let known = page.trips.filter { trip in trip.ended.map { $0 > context.forgottenBy } ?? true }
+      // After a start, and while nothing can be stored, the hub still knows trips that the journal lists, too. In a
+      // cluster they stay, since those of others are not in this hub's journal: some may be listed twice.
+      let isAlone = context.configuration.cluster == nil
+      let known = page.trips.filter { trip in !isAlone || trip.ended.map { $0 > context.forgottenBy } ?? true }
       query.limit -= known.count
       query.below = .max
       guard page.next == nil, query.limit > 0 else {

@@ -24,11 +24,13 @@ public struct SipKey: Sendable, Equatable {
     else { return nil }
     self.init(first.byteSwapped, second.byteSwapped)
   }
+}
 
-  /// A hash of an id in a role, which is the same in every process that has the key.
-  public func hash(of id: Identifier, as role: Role) -> UInt64 {
-    var hash = SipHash(self)
-    for index in 0..<(id.text.count + 7) / 8 { hash.combine(id.text.word(index)) }
+extension Identifier {
+  /// A hash of the id in a role, the same in every process that has the key.
+  public func hash(as role: Role, by key: SipKey) -> UInt64 {
+    var hash = SipHash(key)
+    for index in 0..<(text.count + 7) / 8 { hash.combine(text.word(index)) }
     return hash.finished(rest: UInt64(role.rawValue), count: 1)
   }
 }

@@ -87,11 +87,9 @@ extension Credentials {
       return answer(request.question, request.source, at: now, &storage, &deadlines, counting: &counters)
     }
     var answer = found
-    if case .end(let subject) = request.question, case .ended(_, let isComplete) = found,
-      !isComplete || revocationsOfBackEnds < limits.revocations / 2
-    {
-      // Hubs that did not answer get this revocation when they are back, from any hub that has it; so does one that is
-      // away and that this hub has not heard of since its start.
+    if case .end(let subject) = request.question, case .ended(_, isComplete: false) = found {
+      // Hubs that did not answer get this revocation when they are back, from any hub that has it. Not where all have
+      // answered: a login since then would end with it, since clocks differ.
       let end = Revocation(endOfFamiliesOf: subject, at: now.timestamp)
       let kept = self.answer(
         .extend([end], isOfPeers: false), nil, at: now, &storage, &deadlines, counting: &counters)

@@ -79,12 +79,13 @@ struct Driver {
 
   mutating func report(_ status: DriverStatus) { reported = status }
 
-  /// Notes its arrival at this hub. If the hub that had it published positions of a trip of this hub, fixes that are
+  /// Notes its arrival at this hub. If another hub had it and published positions of a trip of this hub, fixes that are
   /// not newer are history.
   mutating func arrive() {
+    let wasElsewhere = isElsewhere
     isElsewhere = false
     arrivals &+= 1
-    guard let position, tracker.newest.map({ $0 < position.timestamp }) ?? true else { return }
+    guard wasElsewhere, let position, tracker.newest.map({ $0 < position.timestamp }) ?? true else { return }
     tracker.resume(after: position.timestamp, published: position.published, receivedAt: lastFix)
   }
 

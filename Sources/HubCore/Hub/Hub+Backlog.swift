@@ -89,9 +89,11 @@ extension Hub {
     guard let driver = entry.driver.flatMap({ drivers.current($0) }) else { return dispatch(entry.input) }
     drivers.count(waiting: -1, of: driver)
     // A driver that has left for another hub has no session here: its client sends again there, and posts follow it.
-    if drivers[driver].isElsewhere { return dispatch(entry.input) }
-    if case .batch(let input) = entry.input { return self.handle(input, driver: driver) }
-    guard case .fix(let input) = entry.input else { return dispatch(entry.input) }
+    let isElsewhere = drivers[driver].isElsewhere
+    if case .batch(let input) = entry.input, !isElsewhere || input.session.outlet == channels.clusterOutlet {
+      return self.handle(input, driver: driver)
+    }
+    guard case .fix(let input) = entry.input, !isElsewhere else { return dispatch(entry.input) }
     unsafe withUnsafePointer(to: input) { unsafe self.handle(FixInPlace($0), driver: driver) }
   }
 }

@@ -12,13 +12,12 @@ extension Hub {
   mutating func handle(_ input: BatchInput, driver: Int) {
     let count = input.batch.fixes.count
     counters.fixesReceived += UInt64(count)
+    if drivers[driver].isElsewhere { return putOff(input, "the driver is at another hub now; send the batch again") }
     // A batch is refused entirely where it can't be stored, or where too much waits already.
     guard storage.hasRoom else { return refuseUnstored(input, fixes: count) }
     if storage.callerAnswersLookups, !lookups.hasRoom(for: count, of: driver, limits) { return refuseOverloaded(input) }
     // Over HTTP there is no envelope, so the phone's clock is not observed.
-    if input.driverID == nil {
-      drivers.observeClock(of: driver, sent: input.sent, received: input.received.timestamp)
-    }
+    if input.driverID == nil { drivers.observeClock(of: driver, sent: input.sent, received: input.received.timestamp) }
     distant.noteFix(of: driver, takesCurrent: input.isOfCurrentTrip && drivers[driver].activeTrips == 1)
     let trip: Int?
     do throws(ErrorReply) {

@@ -24,9 +24,8 @@ extension Hub {
     do throws(ErrorReply) {
       trip = try tripForFixes(of: driver, input)
     } catch {
-      refuse(input.session, error, replyTo: input.messageID)
-      if error.code == .forbidden { return counters.noteRefused(1, because: error.code) }
-      trip = nil  // it can't begin now; sent again, the fix is a duplicate that begins it
+      counters.noteRefused(1, because: error.code)
+      return refuse(input.session, error, replyTo: input.messageID)
     }
     let outcome = track(
       input.fix, sent: sent, driver: driver, trip: trip, received: received.uptime,

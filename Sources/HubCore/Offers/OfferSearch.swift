@@ -47,6 +47,8 @@ struct OfferSearch {
   var gathering: (pickup: Coordinate, limit: Int)?
   /// How many more drivers are requested of all hubs than are wanted.
   var spare = OfferSearch.initialSpare
+  /// How often in a row some hub refused the question to all.
+  var refusals = 0
   /// The earliest deadline armed for it (uptime, ns).
   var armed = Int64.max
 

@@ -1,7 +1,7 @@
 // The client of a location hub: protocol/javascript.md. Times are in ms, unless a name says more.
 
 const connectMs = 10_000, closeMs = 2_000, tokenMs = 30_000;
-// Delays double, up to `jitter` longer; where many come at once the first is up to `spreadMs`.
+// Delays double, up to `jitter` longer; the first is up to `spreadMs` where many come at once.
 const firstDelayMs = 1_000, longestDelayMs = 30_000, jitter = 0.3, spreadMs = 5_000, stableMs = 10_000;
 const overRateMs = 60_000, longestRetryAfterMs = 3_600_000;
 const renewalMs = 60_000, renewalPart = 0.2, renewalRetryMs = 10_000;
@@ -162,7 +162,7 @@ function arrive(bearing, meters, turn) {
 const longestPrediction = 10, easing = 1, longestTurnGap = 6, longestWait = 10;
 const longestTurn = 90, slowestTurn = 3, fastestTurn = 60;
 const standstill = 0.3, turningSpeed = 1, fastest = 1000, farthestEasing = 500;
-const steepestEasing = 1.5;   // smoothstep's slope in its middle
+const steepestEasing = 1.5;   // smoothstep's
 
 // A marker's newest position, its age (s) and turn (degrees/s); how far ahead and aside of it the marker was (m), which
 // eases out in `seconds`.
@@ -809,8 +809,8 @@ export class Hub {
     let unconfirmed = 0, next = Infinity;
     for (const [number, entry] of this.#queue) {
       const { type, payload } = entry;
-      const isFix = type === 'location_update', kind = type.slice(0, 4) + payload.tripId;
-      if (kinds.has(kind)) continue;
+      const isFix = type === 'location_update', kind = type + payload.tripId;
+      if (kinds.has(kind) || type === 'trip_change' && kinds.has('trip_status' + payload.tripId)) continue;
       if ((ordered ? /^(dri|trip_c)/ : /^trip/).test(type)) kinds.add(kind);   // one by one
       if (entry.due > now) {
         next = Math.min(next, entry.due);

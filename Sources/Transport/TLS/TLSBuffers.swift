@@ -35,9 +35,9 @@ struct TLSBuffers: ~Copyable {
   /// Bytes that a server reads of a handshake.
   let handshakeLimit: Int
 
-  init(inputBytes: Int, _ limits: EventLoopLimits) {
-    keyUpdateLimit = limits.tlsKeyUpdates
-    handshakeLimit = limits.tlsHandshakeReadBytes
+  init(inputBytes: Int, keyUpdateLimit: Int, handshakeLimit: Int) {
+    self.keyUpdateLimit = keyUpdateLimit
+    self.handshakeLimit = handshakeLimit
     unsafe input = .allocate(byteCount: inputBytes, alignment: 64)
     unsafe plaintext = .allocate(byteCount: TLSBuffers.recordBytes, alignment: 64)
   }

@@ -23,7 +23,9 @@ struct TLSTable: ~Copyable {
     let inputBytes = limits.readBufferBytes - TLSBuffers.recordBytes
     precondition(inputBytes >= TLSBuffers.recordBytes, "TLS needs a read buffer of 32 KiB or more")
     let buffers = UnsafeMutablePointer<TLSBuffers>.allocate(capacity: 1)
-    unsafe buffers.initialize(to: TLSBuffers(inputBytes: inputBytes, limits))
+    unsafe buffers.initialize(
+      to: TLSBuffers(
+        inputBytes: inputBytes, keyUpdateLimit: limits.tlsKeyUpdates, handshakeLimit: limits.tlsHandshakeReadBytes))
     unsafe storedBuffers = buffers
     return unsafe buffers
   }

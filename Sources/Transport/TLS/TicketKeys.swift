@@ -107,12 +107,12 @@ final class TicketKeys: Sendable {
     }
   }
 
-  /// Changes to the keys of a period and, for opening, of the one before.
+  /// Changes to the keys of a period and, for opening, of the one before and the next, since clocks differ.
   private func derive(_ period: Int64) {
     ring.withLock { ring in
       guard ring.period != period else { return }
       ring.period = period
-      var keys = [period, period - 1].flatMap { period in secrets.map { Key(from: $0, period: period) } }
+      var keys = [period, period - 1, period + 1].flatMap { period in secrets.map { Key(from: $0, period: period) } }
       ring.newest = keys.removeFirst()
       ring.retired = keys.map { ($0, .max) }
     }
