@@ -267,6 +267,23 @@ test('changes of one trip go one by one, beside those of another', async () => {
   assert.deepEqual(changes().slice(2), [{ tripId: 'T1', dropoff: place }]);
 });
 
+test('fixes of a driver follow its moves, whatever change of the trip is unanswered', async () => {
+  const { hub, socket, fix } = await driving();
+  hub.change('T1', { pickup: { latitude: 48, longitude: 11 } }).catch(() => {});
+  hub.move('T1', 'trip_started').catch(() => {});
+  hub.send(fix(1));
+  assert.deepEqual(socket.sent.map(({ type }) => type), ['trip_change', 'trip_status', 'location_update']);
+});
+
+test('a rider cancels while a change of the trip is put off', async () => {
+  const world = byHand(), { hub } = world, socket = await world.live({ role: 'rider', id: 'R1' });
+  hub.change('T1', { pickup: { latitude: 48, longitude: 11 } }).catch(() => {});
+  await socket.say('error', { code: 'rate_limited', message: 'no', retryAfter: 60,
+    replyTo: socket.last('trip_change').messageId });
+  hub.move('T1', 'cancelled').catch(() => {});
+  assert.equal(socket.last('trip_status').payload.status, 'cancelled');
+});
+
 test('a move says its trip: as the ack has it, or as the hub is asked for it behind the ack', async () => {
   const { hub, socket } = await driving();
   const moved = hub.move('T1', 'accepted', { expected: 'requested', location: { latitude: 1, longitude: 2 } });

@@ -62,10 +62,8 @@ async function all(ask, name, question) {
   return found;
 }
 
-// MARK: - The drivers
-
 const crowded = 3000, roomy = 2500;        // drivers in view, and back
-const widest = 300;                        // square degrees: 256 cells of 2 and more
+const widest = 300;                        // square degrees: 256 cells of 2
 const moveMs = 500, searchMs = 5000, fadedAge = 12, greyAge = 60;
 const rowHeight = 50, labelled = 60, labelHeight = 18, linesFrom = 13.4, labelsFrom = 14.6;
 const strengths = [1, 0.5, 0.75];
@@ -179,7 +177,7 @@ class Fleet {
     if (this.#isCrowded) {
       this.#view?.close();
       this.#view = undefined;
-    } else if (!this.#view) {
+    } else if (!this.#view || this.#view.state.is === 'ended') {
       this.#view = hub.view(box, box);
       this.#view.on('update', update => {
         for (const driver of update.drivers) {
@@ -266,7 +264,7 @@ class Fleet {
       this.#search();
     };
     query.onkeydown = ({ key }) => {
-      if (key === 'Enter') this.#choose(0);
+      if (key === 'Enter') this.#ask(() => this.#choose(0));
       if (key === 'ArrowDown') list.focus();
     };
   }
@@ -282,16 +280,17 @@ class Fleet {
     this.#list(hub.now());
     this.#asking = setTimeout(() => this.#ask(), 200);
   }
-  async #ask() {
+  async #ask(then) {
     const text = $('query').value.trim(), trip = this.trips.get(text);
     if (!text || isGone()) return;
     this.#asked = hub.now();
     const [page, driver] = await Promise.all([
       hub.find({ search: text, limit: 500 }).catch(() => 0),
       trip?.driverId && hub.getDriver(trip.driverId).catch(() => 0)]);
-    if (!page || $('query').value.trim() !== text) return;
-    this.#found = [...driver ? [{ ...driver, tripId: text }] : [], ...page.drivers];
+    if ($('query').value.trim() !== text) return;
+    if (page) this.#found = [...driver ? [{ ...driver, tripId: text }] : [], ...page.drivers];
     this.#list(hub.now());
+    then?.();
   }
 
   #list(now) {
@@ -309,7 +308,7 @@ class Fleet {
     this.#active = this.#ids.findIndex(({ driverId }) => driverId === active?.driverId);
     const more = this.#view?.more ?? 0, inView = all.length + more;
     const rows = count(this.#ids.length);
-    $('shown').ariaLive = text || chosen.size ? 'polite' : 'off';
+    $('shown').ariaLive = text ? 'polite' : 'off';
     setText('shown', isGone() ? ''
       : this.#isCrowded ? `${count(this.#counted)} in view, counted by cell: zoom in`
       : text ? `${rows} found` : chosen.size ? `${rows} of ${count(inView)}`
@@ -457,8 +456,6 @@ class Fleet {
   }
 }
 
-// MARK: - The followed driver
-
 const paceSeconds = 90, keptPlaces = 20_000, keptFixes = 1_000, meanOf = 60, closeZoom = 16, flightMs = 450;
 const winds = 'N NE E SE S SW W NW'.split(' ');
 const facts = ['Speed', 'Heading', 'Position', 'Accuracy', 'Confidence', 'Raw − shown'];
@@ -605,6 +602,7 @@ class Follow {
     if (!shown) return;
     const driver = this.#fleet.driver(this.id) ?? position, kind = kindOf(driver) ?? 'offline', trip = this.#trip;
     const age = ageOf(position, now);
+    position.status = driver.status;
     setText('name', this.id);
     setText('what', [statuses[kind] ?? kind, this.#tripId, driver.vehicleType].filter(Boolean).join(' · '));
     turn($('badge'), kind, position.heading);
@@ -884,8 +882,6 @@ function pick(id, seen) {
   if (isPhone()) $('list').blur();
 }
 
-// MARK: Layers
-
 for (const name in layers) {
   const input = element('input', { type: 'checkbox', role: 'switch', id: name, checked: layers[name] });
   input.onchange = () => {
@@ -998,8 +994,6 @@ function tick() {
   loadFences();
   isDirty = true;
 }
-
-// MARK: Keys
 
 const keys = { ...controls(map, showAll), '/': () => $('query').focus() };
 for (const name of ['fences', 'cells', 'labels']) keys[name[0]] = () => $(name).click();

@@ -78,7 +78,8 @@ export interface Options {
 }
 
 export interface Position extends Place {
-  channel: string;
+  /** None in a snapshot. */
+  channel?: string;
   driverId: string;
   tripId?: string;
   /** On `fleet` alone. */
@@ -232,6 +233,8 @@ export interface StatsEvents {
   /** `history`: up to 600 seconds, the oldest first. */
   snapshot: { history?: Stats[] };
   stats: Stats;
+  /** A slow `for await` has missed events. */
+  lost: undefined;
   ended: EndReason;
 }
 
@@ -249,6 +252,8 @@ export interface CountsEvents {
   snapshot: Snapshot;
   /** `cells` of the feed has been brought up to date. */
   update: { channel: string; tick: number; full: boolean; cells: Counts[] };
+  /** A slow `for await` has missed events. */
+  lost: undefined;
   ended: EndReason;
 }
 
@@ -319,6 +324,8 @@ export interface AreaEvents {
   snapshot: Snapshot;
   /** `drivers` of the feed has been brought up to date with it. */
   update: AreaUpdate;
+  /** A slow `for await` has missed events. */
+  lost: undefined;
   ended: EndReason;
 }
 

@@ -1,8 +1,8 @@
 // What both pages share. Nothing from the wire becomes markup.
 
-// A canvas for streets or tiles, one for what moves. Web Mercator: x, y from 0 to 1; the world has 256 × 2^zoom px.
+// A canvas for streets or tiles, one for what moves. Web Mercator: x and y from 0 to 1, over 256 × 2^zoom px.
 
-const tile = 256, margin = 160;           // px; the standing canvas is larger by the margin on each side
+const tile = 256, margin = 160;           // px; the margin is round the standing canvas
 const nearest = 19, farthest = 2;         // zoom
 const streetZoom = 14, unit = 2 ** 20;    // of streets' tiles; they are kept in 1/2^20 of the world
 const keptTiles = 256, keptStreets = 2048, fetchedAtOnce = 6;   // a hub limits the rate of an address
@@ -30,7 +30,7 @@ export class LiveMap {
   /** What cards cover at the edges, px: the middle of what is left is the map's. */
   cover = { left: 0, top: 0, right: 0, bottom: 0 };
   colors = {};
-  /** By tiles: a path for each class, relative to the corner. */
+  /** By tiles: a path of each class, from the corner. */
   #streets = new Map();
   #still = $('still'); #moving = $('moving'); #page = this.#moving.getContext('2d'); #street; #asked = new Map();
   #fetching = 0; #failures = 0; #notBefore = 0;
@@ -162,12 +162,11 @@ export class LiveMap {
   // MARK: What stands
 
   /** `about.map` of a hub: where its streets and tiles are. */
-  async load({ streets, tiles, zooms = [farthest, nearest], box = [0, 0, 0, 0] } = {}) {
+  load({ streets, tiles, zooms = [farthest, nearest], box = [0, 0, 0, 0] } = {}) {
     [this.#street, this.#tiles, this.#zooms, this.#land] = [streets, tiles, zooms, box];
-    if (streets && !streets.includes('{x}')) await this.#fetch(streets);
     this.redraw();
   }
-  /** After a failure none is asked for 1, 2, 4 … 60 s, or as long as the hub says. */
+  /** After a failure none for 1, 2, 4 … 60 s, or as long as the hub says. */
   async #fetch(path, corner) {
     this.#asked.set(path, corner);
     this.#fetching++;
@@ -282,7 +281,9 @@ export class LiveMap {
   }
 
   #askTiles() {
-    if (!this.#street.includes('{x}') || this.zoom < 11.5 || performance.now() < this.#notBefore) return;
+    if (!this.#street || performance.now() < this.#notBefore) return;
+    if (!this.#street.includes('{x}')) return this.#asked.has(this.#street) || this.#fetch(this.#street);
+    if (this.zoom < 11.5) return;
     const size = 2 ** streetZoom;
     let used = keptStreets;
     for (const [x, y] of this.#tilesOf(size)) {
@@ -483,8 +484,6 @@ export class Arrows {
   }
 }
 
-// MARK: Elements
-
 export const $ = id => document.getElementById(id);
 export const reducedMotion = matchMedia('(prefers-reduced-motion: reduce)');
 export const isPhone = () => innerWidth <= 640;
@@ -678,6 +677,7 @@ export function sheet(card, grip, heights, changed) {
     moved = Math.max(moved, Math.abs(event.clientY - start));
     set(Math.max(heights[0], Math.min(heights.at(-1), (from - event.clientY) / innerHeight)));
   };
+  card.ontransitionend = changed;
   const next = () => set(heights[(nearest() + 1) % heights.length]);
   grip.onpointerup = grip.onpointercancel = () => {
     card.classList.remove('dragging');
