@@ -56,7 +56,10 @@ import Testing
       #expect(refuse(question, retryAfter: retryAfter, bench).questions.isEmpty)
       #expect(bench.tick(seconds: seconds - 1).questions.isEmpty)
       let again = try #require(bench.tick(seconds: 3).questions.first)
-      #expect(answer(again, drivers(1...1), bench).sent.map(\.driverID) == [id("D1")])
+      #expect(refuse(again, retryAfter: retryAfter, bench).questions.isEmpty)
+      #expect(bench.tick(seconds: min(60, 2 * seconds) - 1).questions.isEmpty, "twice as long")
+      let last = try #require(bench.tick(seconds: 3).questions.first)
+      #expect(answer(last, drivers(1...1), bench).sent.map(\.driverID) == [id("D1")])
     }
   }
 

@@ -131,6 +131,25 @@ extension HubLimits {
     #expect(bench.hub.drivers[driver].position == nil && bench.hub.drivers[driver].waiting == 0)
   }
 
+  @Test("A batch from another hub that waited is put off where its driver has left, and does not bring it back")
+  func forwardedLeaves() {
+    let bench = HubBench(limits: .crowded, loops: 2)
+    bench.hub.joinCluster(outlet: 1)
+    _ = bench.connect("d", slot: 5)
+    let others = (0..<6).map { bench.connect("o-\($0)", slot: UInt32(10 + $0)) }
+    let posted = bench.batch(
+      SessionRef(outlet: 1, slot: 0, generation: 9), driver: "d",
+      (0..<10).map { bench.measured(bench.clock - Int64(10 - $0) * 1000) })
+    bench.turn(others.map { backlog(bench, $0, 500) } + [posted])
+    let driver = bench.hub.drivers.find(id("d"))!
+    #expect(bench.hub.drivers[driver].waiting == 1)
+    bench.turn(.cluster(.driverElsewhere(id("d"), arrival: bench.hub.drivers[driver].arrivals)))
+    while bench.hub.hasMoreDue { bench.turn() }
+    #expect(bench.hub.counters.fixesPutOff == 10 && bench.hub.drivers[driver].position == nil)
+    let isElsewhere = bench.hub.drivers[driver].isElsewhere
+    #expect(isElsewhere)
+  }
+
   @Test("Past its limit the lane takes no batch, and live fixes go before their driver's batch after all")
   func limit() {
     var limits = HubLimits.crowded
