@@ -25,14 +25,20 @@ import Testing
     #expect(try bench.open().groups == [1: [4]])
   }
 
-  @Test("Where the start refuses for a broken snapshot, a torn tail is not cut off either")
-  func brokenSnapshotAndTail() throws {
+  /// A journal of three groups with a snapshot of all, which is broken.
+  private func withBrokenSnapshot() throws -> Bench {
     let bench = Bench()
     try bench.open { writer in for step in 1...3 { _ = try writer.append([UInt8(step)]) } }
     var snapshot = try SnapshotWriter(files: bench.disk, limits: bench.limits, through: 3, created: 0)
     try [1, 2, 3].withBytes { (bytes) throws(JournalError) in try snapshot.write(bytes) }
     try snapshot.finish()
     bench.disk.spoil(FileHeader.name(.snapshot, 3), 50, 1)
+    return bench
+  }
+
+  @Test("Where the start refuses for a broken snapshot, a torn tail is not cut off either")
+  func brokenSnapshotAndTail() throws {
+    let bench = try withBrokenSnapshot()
     let content = try #require(bench.disk.files[FileHeader.name(.segment, 1)])
     content.bytes.removeLast()
     let torn = content.bytes
@@ -44,12 +50,7 @@ import Testing
 
   @Test("A broken snapshot that the segments make up for is passed over")
   func needlessSnapshot() throws {
-    let bench = Bench()
-    try bench.open { writer in for step in 1...3 { _ = try writer.append([UInt8(step)]) } }
-    var snapshot = try SnapshotWriter(files: bench.disk, limits: bench.limits, through: 3, created: 0)
-    try [1, 2, 3].withBytes { (bytes) throws(JournalError) in try snapshot.write(bytes) }
-    try snapshot.finish()
-    bench.disk.spoil(FileHeader.name(.snapshot, 3), 50, 1)
+    let bench = try withBrokenSnapshot()
     let found = try bench.open()
     #expect(found.groups.count == 3 && found.report.loss == nil && found.report.brokenSnapshots.count == 1)
   }
