@@ -50,7 +50,7 @@ public struct EventLoopCounters: Sendable, Hashable {
   public var dropped: UInt64 = 0
   /// Connections that exceeded a limit of unsent bytes.
   public var overflowed: UInt64 = 0
-  /// Connections counted in `overflowed` that were within their own limit, but not all connections together within theirs.
+  /// Connections counted in `overflowed` that were within their own limit, though all together were not within theirs.
   public var overflowedTogether: UInt64 = 0
 
   /// Connections that are open, connecting or closing.
