@@ -16,6 +16,8 @@ private struct Input: TileBytes {
   func read(at offset: Int, count: Int) throws(SystemError) -> [UInt8] {
     offset < bytes.count ? Array(bytes[offset..<min(bytes.count, offset + count)]) : []
   }
+
+  func isUnchanged() throws(SystemError) -> Bool { true }
 }
 
 @_cdecl("LLVMFuzzerTestOneInput")

@@ -87,9 +87,8 @@ private struct End: ~Copyable {
 
 private func makeBuffers() -> UnsafeMutablePointer<TLSBuffers> {
   let buffers = UnsafeMutablePointer<TLSBuffers>.allocate(capacity: 1)
-  var limits = EventLoopLimits()
-  limits.tlsKeyUpdates = 4
-  buffers.initialize(to: TLSBuffers(inputBytes: inputBytes, limits))
+  let limit = EventLoopLimits().tlsHandshakeReadBytes
+  buffers.initialize(to: TLSBuffers(inputBytes: inputBytes, keyUpdateLimit: 4, handshakeLimit: limit))
   return buffers
 }
 
