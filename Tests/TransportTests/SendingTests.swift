@@ -234,6 +234,7 @@ struct TestFrame: Equatable {
     limits.outboxBytesPerConnection = 300_000
     limits.outboxBytesTotal = 500_000
     limits.kernelSendBufferBytes = 16 * 1024
+    limits.closeMilliseconds = 600_000  // no test here waits for it, however slow it is
     return limits
   }
 
