@@ -73,7 +73,7 @@ import Testing
     scene.say([0])
     scene.far.peer?.arrive()
     scene.turn()
-    scene.recorder.onTurnEnding = {}
+    (scene.recorder.onReceived, scene.recorder.onTurnEnding) = ({ _, _ in }, {})
     #expect(scene.recorder.overflowed == [large])
     for _ in 0..<3 {
       scene.turn()
