@@ -36,7 +36,7 @@ public protocol Bus: AnyObject {
 }
 
 extension Bus {
-  /// True: a bus that does not know before.
+  /// True, for a bus that can't tell in advance.
   public func hasRoom(for bytes: Int, to member: String) -> Bool { true }
   /// 0: a bus with a single node, or one that cannot tell.
   public var unheard: UInt64 { 0 }

@@ -58,7 +58,7 @@ public struct ClusterLimits: Sendable, Equatable {
   public var cellsPerPeer = 16_384
   /// Trips and drivers of this hub that are written to the ledger in one turn.
   public var claimsPerTurn = 256
-  /// Of these, so many whose answer has not come. Past it further ones wait here, and other questions have room.
+  /// Claims that the ledger has not answered yet. Past it further ones wait here, so that other questions have room.
   public var claimsAtLedger = 8192
   /// Trips and drivers that are gone and that the ledger still has to forget. Past it: it keeps further ones for its
   /// seven days, and others look for them here in vain.

@@ -1,6 +1,7 @@
 // The trips that have just begun here without the ledger, which the hub may not know yet (Forwarding.swift).
 //
-// Two sets that take turns, so that each trip goes after at most three times its time, however fast others come.
+// Two sets that take turns, so that each trip is forgotten after at most three times `beginningTime`, however fast
+// others come.
 import HubMessages
 
 /// Trips, each of which is remembered for `beginningTime` at least.

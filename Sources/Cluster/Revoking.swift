@@ -47,11 +47,11 @@ extension Revoking {
       if waiting.isEmpty { return }
       (receivers, waiting, next) = (waiting, [], 0)
     }
-    // So many may not fill what waits for a peer: past the limit all of it would be dropped, and sent anew.
+    // The pages must not fill a peer's queue: past its limit everything in it would be dropped and sent again.
     let most = context.limits.waitingControlBytes / 4
     let slow = receivers.filter { context.peers[$0].controlBytes > most }
     if slow.count == receivers.count { return }
-    // Those get all pages later, so that others need not wait for them.
+    // Slow peers get all pages later, so that the others need not wait for them.
     receivers.subtract(slow)
     waiting.formUnion(slow)
     isAsked = true

@@ -251,7 +251,7 @@ public struct Recovery: ~Copyable {
       }
       let keeps = damage.offset > 0
       if keeps {
-        // One that an earlier try has left, as for want of room, is written anew.
+        // An unfinished copy that an earlier attempt left is overwritten.
         let unfinished = "damaged-.new"
         let copy = try files.open(unfinished)
         try copy.truncate(to: 0)

@@ -219,8 +219,6 @@ import Testing
     }
     #expect(scene.control.ask(.list) { _ in })
     #expect((0..<4).map { _ in scene.control.takeQuestions().count } == [2, 2, 1, 0])
-    for _ in 0..<3 { #expect(scene.control.ask(.replay("orders", .since(scene.now))) { _ in }) }
-    #expect(scene.ask(.list) != nil, "the turns follow at once")
   }
 
   @Test("What retention deleted is not replayed: over HTTP that is said, and nothing that was delivered counts as lost")

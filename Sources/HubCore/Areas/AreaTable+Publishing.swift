@@ -9,8 +9,8 @@
 // - A driver that changes meanwhile is noted for the next tick, whatever this one published of it.
 // - A snapshot has the state before a tick, whose changes follow, or all of the tick's changes. A snapshot that is
 //   unfinished when a tick that changed its cell begins to publish is started again.
-// - No snapshot is of a moment at which some drivers have their names of the last hour and others those of the new one:
-//   who has two of them would see which old names went as which new ones came. They wait until all are renamed.
+// - No snapshot is sent while drivers are being renamed at a full hour: someone with two such snapshots would see which
+//   old names went as which new ones came. Subscribers wait until all are renamed.
 import HubGeo
 import HubMessages
 

@@ -27,7 +27,7 @@ struct ChannelRecord {
 
   /// The driver listens to its own channel: its session is in `ChannelTable.driverListeners`.
   var hasDriverListener = false
-  /// Of a driver's fixes as measured: the conflation key of the last one.
+  /// The conflation key of the channel's last raw fix; 0 before the first.
   var rawFixKey: UInt8 = 0
   /// The index in the area table of a watched cell; nil for other channels.
   @PackedIndex var area: Int?

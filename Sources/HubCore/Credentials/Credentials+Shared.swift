@@ -88,8 +88,8 @@ extension Credentials {
     }
     var answer = found
     if case .end(let subject) = request.question, case .ended(_, isComplete: false) = found {
-      // Hubs that did not answer get this revocation when they are back, from any hub that has it. Not where all have
-      // answered: a login since then would end with it, since clocks differ.
+      // Hubs that did not answer get this revocation when they are back, from any hub that has it. None is kept where
+      // all have answered: since clocks differ, it would also end a login made afterwards.
       let end = Revocation(endOfFamiliesOf: subject, at: now.timestamp)
       let kept = self.answer(
         .extend([end], isOfPeers: false), nil, at: now, &storage, &deadlines, counting: &counters)

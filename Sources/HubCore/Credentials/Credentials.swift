@@ -256,7 +256,7 @@ struct Credentials: ~Copyable {
   ) throws(ErrorReply) -> CredentialAnswer {
     if let index = revocationOfName[revocation.name] {
       let known = revocations[index].revocation
-      // What ended a family, as a theft, holds for as long as its access tokens would.
+      // A revocation that ended a family, after a theft for instance, lasts as long as its access tokens would.
       let isCovered = known.cause != .backEnd && !revocation.outlasts(known)
       if isCovered || known.until == revocation.until { return .revoked(known, isNew: false) }
       replace(index, by: revocation, at: now, &storage, &deadlines)

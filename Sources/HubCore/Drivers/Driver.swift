@@ -246,7 +246,7 @@ struct Driver {
 
   mutating func setStale(_ isStale: Bool) { self.isStale = isStale }
 
-  /// Whether it is offline, which this hub is to publish and has not.
+  /// Whether this hub has yet to publish that the driver is offline.
   var owesOffline: Bool { isStale && !isElsewhere && !durable.isOffline }
 
   /// When it is forgotten without further input (uptime, ns).

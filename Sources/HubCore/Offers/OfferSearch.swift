@@ -47,7 +47,7 @@ struct OfferSearch {
   var gathering: (pickup: Coordinate, limit: Int)?
   /// How many more drivers are requested of all hubs than are wanted.
   var spare = OfferSearch.initialSpare
-  /// How often in a row some hub refused the question to all.
+  /// How often in a row a hub refused the question.
   var refusals = 0
   /// The earliest deadline armed for it (uptime, ns).
   var armed = Int64.max

@@ -42,7 +42,7 @@ extension Offers {
     guard canStore, case .result(.drivers(let list)?) = answer else {  // all hubs are asked again later
       var wait = timings.storageRetry
       if canStore, case .refused(let refusal) = answer {
-        // Longer each time, and spread, so that a busy hub is not asked about all trips at once again.
+        // The wait doubles, and differs by trip, so that a busy hub is not asked about all trips at once again.
         let first = (refusal.retryAfter ?? timings.offersRetry) * (1 + Double(handle.index % 16) / 16)
         wait = min(wait, first * Double(1 << min(slab[search].refusals, 6)))
         slab[search].refusals += 1

@@ -384,7 +384,10 @@ extension TimeFormat {
   package var earlyExplanation: StaticString {
     switch self {
     case .unixMilliseconds:
-      "is before 2000-01-01: expected milliseconds since 1970 (time=unix_ms); for seconds since 2001 the URL needs time=apple"
+      """
+      is before 2000-01-01: expected milliseconds since 1970 (time=unix_ms); for seconds since 2001 the URL needs \
+      time=apple
+      """
     case .apple: "is before 2000-01-01: expected seconds since 2001-01-01T00:00:00Z, as the URL's time=apple says"
     case .rfc3339: "is before 2000-01-01: expected the time by the sender's clock (time=rfc3339)"
     }

@@ -63,7 +63,7 @@ async function all(ask, name, question) {
 }
 
 const crowded = 3000, roomy = 2500;        // drivers in view, and back
-const widest = 300;                        // square degrees: 256 cells of 2
+const widest = 300;                        // square degrees, as 256 cells
 const moveMs = 500, searchMs = 5000, fadedAge = 12, greyAge = 60;
 const rowHeight = 50, labelled = 60, labelHeight = 18, linesFrom = 13.4, labelsFrom = 14.6;
 const strengths = [1, 0.5, 0.75];

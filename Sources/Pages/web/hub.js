@@ -162,7 +162,7 @@ function arrive(bearing, meters, turn) {
 const longestPrediction = 10, easing = 1, longestTurnGap = 6, longestWait = 10;
 const longestTurn = 90, slowestTurn = 3, fastestTurn = 60;
 const standstill = 0.3, turningSpeed = 1, fastest = 1000, farthestEasing = 500;
-const steepestEasing = 1.5;   // smoothstep's
+const steepestEasing = 1.5;   // of smoothstep
 
 // A marker's newest position, its age (s) and turn (degrees/s); how far ahead and aside of it the marker was (m), which
 // eases out in `seconds`.
