@@ -101,6 +101,21 @@ import Testing
     #expect(world["b"].hub.hub.shownCounters().entries(.guests) == 0)
   }
 
+  @Test("The drivers of a hub that is silent stay on the maps for guestTime, and no longer")
+  func silent() {
+    var limits = ClusterLimits()
+    limits.guestTime = 4_000_000_000
+    let world = world(drivers: 5, limits: limits)
+    let map = world.map(.ops, .box(box), at: "b", slot: 70)
+    world.run(seconds: 3)
+    #expect(map.drivers.count == 5)
+    world.engine.isolated = ["a"]
+    world.run(seconds: 3.5)
+    #expect(map.drivers.count == 5)
+    world.run(seconds: 1.5)
+    #expect(map.drivers.isEmpty && world["b"].hub.hub.shownCounters().entries(.guests) == 0)
+  }
+
   @Test("Cells one in the other are asked for once; when the outer one goes the inner one continues")
   func nested() {
     let world = world(drivers: 5, limits: ClusterLimits())
