@@ -20,7 +20,7 @@ import HubSystem
 /// A file's first 36 bytes.
 struct FileHeader: Equatable {
   static let size = 36
-  static let version: UInt32 = 11
+  static let version: UInt32 = 12
 
   enum Kind: UInt64 {
     /// "LHUBSEG\n", "LHUBSNP\n" and "LHUBID2\n" in memory order.

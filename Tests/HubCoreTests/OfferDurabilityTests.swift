@@ -117,6 +117,33 @@ import Testing
       ])
   }
 
+  @Test("After a restart, a driver that cannot resume is sent another hub's open offer again, as it was last")
+  func ofOthers() throws {
+    let bench = try DurableBench(loops: 2)
+    bench.hub.joinCluster(outlet: 1)
+    place(bench, drivers: 1)
+    follow(bench, drivers: 1)
+    let asked = AskedDriver(
+      id: id("D1"), driver: nil, offered: bench.now.timestamp, expires: bench.now.timestamp, deadline: 0, answer: .open)
+    let search = OfferSearch(ofOther: id("T"), at: bench.now.timestamp)
+    let pickup = offerPickup.moved(90, 2000)
+    for place in [offerPickup, pickup] {
+      let offer = SentOffer(asked, of: search, pickup: place, dropoff: offerPickup)
+      #expect(heard(bench.turn([.offer(.nobody, offer)]) + bench.store()) == [Heard("D1", "T", "made")])
+    }
+    let second = try next(bench, after: 5)
+    let own = SubscribeInput(
+      session: SessionRef(outlet: 0, slot: 70, generation: 1), actor: Actor(role: .driver, id: id("D1")),
+      messageID: second.freshMessage(), request: Subscribe(channel: .driver(id("D1"))), grant: .granted)
+    let offers = (second.turn([.subscribe(own)]) + second.store()).compactMap { output -> Offer.Terms? in
+      guard case .delivery(let delivery) = output, case .offer(let offer) = delivery.publication.body,
+        case .made(let terms) = offer.state
+      else { return nil }
+      return terms
+    }
+    #expect(offers.map(\.pickup) == [pickup] && offers.map(\.dropoff) == [offerPickup])
+  }
+
   @Test("A driver that its own hub has passed over does not count as asked after a restart either")
   func passed() throws {
     let asked = OffersReport.Asked(

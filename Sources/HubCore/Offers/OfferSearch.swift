@@ -72,7 +72,9 @@ struct OfferSearch {
   static let initialSpare = 16
 
   var durable: DurableOffers {
-    DurableOffers(asker: asker, key: key, report: report, passed: asked.filter(\.isPassed).map(\.id))
+    DurableOffers(
+      asker: asker, key: key, report: report, passed: asked.filter(\.isPassed).map(\.id),
+      sentPlaces: asked.first { $0.isOpen }?.sentPlaces ?? [])
   }
 
   init(_ request: OffersRequest, tripID: Identifier, trip: Handle, at time: Timestamp) {
@@ -105,7 +107,7 @@ struct OfferSearch {
     asked = durable.report.asked.map {
       AskedDriver(
         id: $0.driverID, driver: nil, offered: $0.offered, expires: $0.expires, deadline: 0, answer: $0.answer,
-        isPassed: durable.passed.contains($0.driverID))
+        sentPlaces: $0.answer == .open ? durable.sentPlaces : [], isPassed: durable.passed.contains($0.driverID))
     }
   }
 }
@@ -117,6 +119,8 @@ struct DurableOffers: Equatable {
   var report: OffersReport
   /// The drivers of `report` that do not count as asked (`AskedDriver.isPassed`).
   var passed: [Identifier] = []
+  /// What its open offers were sent (`AskedDriver.sentPlaces`): the drivers of one trip are all sent the same.
+  var sentPlaces: [Coordinate?] = []
 }
 
 extension OffersReport.End: Recorded {}
@@ -169,7 +173,7 @@ extension OffersReport.Asked: Recorded {
 
 extension DurableOffers: Recorded {
   func write(into bytes: inout ByteBuffer) {
-    bytes.record(report.tripID, asker, key, report.criteria, report.began, report.end, report.asked, passed)
+    bytes.record(report.tripID, asker, key, report.criteria, report.began, report.end, report.asked, passed, sentPlaces)
   }
 
   init(from reader: inout RecordReader) throws(RecordError) {
@@ -178,6 +182,6 @@ extension DurableOffers: Recorded {
     report = OffersReport(
       tripID: tripID, criteria: try reader.read(), began: try reader.read(), end: try reader.read(),
       asked: try reader.read())
-    passed = try reader.read()
+    (passed, sentPlaces) = (try reader.read(), try reader.read())
   }
 }

@@ -153,7 +153,7 @@ extension Offers {
     else { return [] }
     slab[search].asked[index].sentPlaces = offer.places
     let terms = trips.terms(of: asked, from: place, to: pickup, offer.dropoff)
-    return [.notifyDriver(.made(terms), of: offer.tripID, to: driver)]
+    return [.recordSearch(slab[search]), .notifyDriver(.made(terms), of: offer.tripID, to: driver)]
   }
 
   /// The running search with the offers of another hub's trip, with room for one more.
