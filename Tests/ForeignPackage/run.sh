@@ -44,7 +44,7 @@ program "$tutorials/driver-4.swift" TutorialDriver
 program "$tutorials/rider-4.swift" TutorialRider
 
 cd "$place"
-swift build -q
+swift build -q -debug-info-format none
 programs=$(swift build --show-bin-path)
 
 mkdir -p run && cd run
