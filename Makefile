@@ -77,8 +77,8 @@ SAME_ORDER := SWIFT_DETERMINISTIC_HASHING=1
 # run by itself: two of SwiftPM in one folder write the same files.
 TEST := NO_COLOR=1 $(CURDIR)/.build/debug/location-hubPackageTests.xctest --testing-library swift-testing
 HALF := ^EndToEndTests\.EndToEnd/[A-I]
-# With the product optimised (Package.swift) the tests take less than half of the processor time. Without debug information
-# all is built in four fifths of the time; a crash still names functions. For a debugger: `swift build`.
+# With the product optimised (Package.swift) the tests take less than half of the processor time. Without debug
+# information all is built in less time, and a crash still names functions. For a debugger: `swift build`.
 BUILD := swift build -debug-info-format none
 swift-tests test-cluster test-descriptions test-checks build: export HUB_OPTIMISED := 1
 swift-tests: deps

@@ -11,6 +11,11 @@ restore() { if [ -n "$changed" ]; then git checkout -q -- "$changed" && changed=
 trap restore EXIT
 trap 'exit 130' INT TERM
 
+build() {
+  swift build -debug-info-format none --build-tests >.build/without-checks.log 2>&1 \
+    || { tail -20 .build/without-checks.log; exit 2; }
+}
+
 # NAME FILE WHAT WITHOUT: the one place of WHAT in FILE becomes WITHOUT.
 without() {
   git diff --quiet HEAD -- "$2" || { echo "$2 has changes: commit them first" >&2; exit 2; }
@@ -25,7 +30,7 @@ if text.count(what) != 1:
 with open(path, "w") as file:
     file.write(text.replace(what, without))
 P
-  swift build -debug-info-format none --build-tests >.build/without-checks.log 2>&1 || { tail -20 .build/without-checks.log; exit 2; }
+  build
   if NO_COLOR=1 .build/debug/location-hubPackageTests.xctest --testing-library swift-testing --filter '^ClusterTests\.' \
     >.build/without-checks.log 2>&1
   then
@@ -44,4 +49,4 @@ without "the numbers of frames" Sources/Cluster/ClusterNode+Frames.swift \
 without "the MAC of frames" Sources/Cluster/FrameKeys.swift '$0 | ($1.0 ^ $1.1) } == 0 }' '$0 | ($1.0 ^ $1.1) } >= 0 }'
 without "the generations of claims" Sources/Cluster/Claims.swift \
   '!known.isAsked, generation > known.generation {' '!known.isAsked {'
-swift build -debug-info-format none --build-tests >.build/without-checks.log 2>&1 || { tail -20 .build/without-checks.log; exit 2; }
+build

@@ -1,5 +1,5 @@
-// What all connections of a loop may have unsent, and who gives way where that is too much. Over a simulated network, for
-// which bytes the kernel takes is part of these tests.
+// What all connections of a loop may have unsent, and who gives way where that is too much. Over a simulated network,
+// since which bytes the kernel takes is part of these tests.
 import HubBytes
 import HubTransportSupport
 import Testing
