@@ -20,9 +20,13 @@ import Testing
   }
 
   @Test func `is not resident once it is released, and runs when it is called again`() throws {
-    let before = try residentCode()
-    ProcessFacts.releaseStartingCode()
-    let after = try residentCode()
+    // Tests that run meanwhile bring in code of their own, which may be more than was released: then it is tried again.
+    var (before, after) = (0, 0)
+    for _ in 0..<100 where after >= before {
+      before = try residentCode()
+      ProcessFacts.releaseStartingCode()
+      after = try residentCode()
+    }
     #expect(after < before, "\(before) KiB before, \(after) after")
   }
 }
