@@ -106,7 +106,7 @@ import Testing
     #expect(ProcessFacts.threadCPUTimeNanoseconds() <= ProcessFacts.cpuTimeNanoseconds())
     let limit = try ProcessFacts.openFileLimit()
     #expect(limit.current > 0 && limit.current <= limit.maximum)
-    #expect(try ProcessFacts.raiseOpenFileLimit(to: 1) == limit.current, "never lowered")
+    #expect(try ProcessFacts.raiseOpenFileLimit(to: 1) >= limit.current, "never lowered")
   }
 
   @Test func `an error says which call failed and why`() {
