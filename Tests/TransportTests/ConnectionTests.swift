@@ -151,6 +151,7 @@ import Testing
   }
 
   @Test func `a thousand connections echo, and all of them end`() throws {
+    _ = try ProcessFacts.raiseOpenFileLimit()
     let pair = try Pair()
     pair.atServer.onReceived = { [unowned pair] id, bytes in pair.atServer.send(Array(bytes), to: id) }
     var ids: [ConnectionID] = []
