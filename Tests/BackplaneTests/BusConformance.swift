@@ -75,7 +75,7 @@ private final class Real: Carrying {
 
   init(_ count: Int) throws {
     engines = try (0..<count).map { _ in try RedisProcess(port: freePort()) }
-    loop = try LinkLoop()
+    loop = try LinkLoop(.patient)
   }
 
   func join(_ name: String) throws -> RedisBus {

@@ -41,7 +41,7 @@ struct RedisBusTests {
 
   init() throws {
     engines = try [RedisProcess(port: freePort()), RedisProcess(port: freePort())]
-    loop = try LinkLoop()
+    loop = try LinkLoop(.patient)
   }
 
   private func run(_ ears: [Ear], until isDone: () throws -> Bool) throws {
@@ -173,7 +173,7 @@ struct RedisBusTests {
     try run(narrow) { narrow[1].frames[3] == 1 }
     // To a member that is refused for good nothing is sent any more: the node is used again for the others.
     #expect(engine.reply(to: "ACL SETUSER own resetchannels &lh:a:* &lh:c:*") == "+OK\r\n")
-    var limits = BackplaneLimits()
+    var limits = BackplaneLimits.patient
     limits.refusalTime = 100_000_000
     let brief = try LinkLoop(limits)
     let ear = try Ear(brief, [engine], "a", RedisRole(user: "own", password: "secret"))
