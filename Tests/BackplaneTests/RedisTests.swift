@@ -115,6 +115,11 @@ final class RealLedger: Answering {
 }
 
 extension RedisProcess {
+  /// A line of a sentinel's configuration by which it takes no master for dead that stands still for a while.
+  static func patience(_ name: String) -> String { "sentinel down-after-milliseconds \(name) 60000" }
+  /// The words by which it takes the master for dead after 0.3 s from now on: the test is about to kill it.
+  static func impatience(_ name: String) -> [String] { ["SENTINEL", "SET", name, "down-after-milliseconds", "300"] }
+
   fileprivate func has(_ key: String) -> Bool { reply(to: "EXISTS \(key)") == ":1\r\n" }
 
   /// Of a sentinel: it has heard of so many others that watch the master, and of its replica.
@@ -277,7 +282,9 @@ struct RedisTests {
     }
     #expect(!alone.ledger.isUp)
 
-    let sentinels = try (0..<3).map { _ in try RedisProcess(sentinel: freePort(), of: master.port, name: "fleet") }
+    let sentinels = try (0..<3).map { _ in
+      try RedisProcess(sentinel: freePort(), of: master.port, name: "fleet", [RedisProcess.patience("fleet")])
+    }
     let hosts = sentinels.map { "127.0.0.1:\($0.port)" }.joined(separator: ",")
     let address = try #require(LedgerAddress("sentinel://\(hosts)/fleet"))
     let ledger = try RealLedger(master, at: address)
@@ -288,6 +295,8 @@ struct RedisTests {
         == .claimed(generation: 0, before: nil, waiting: []))
     // The replica has it, and the sentinels know each other and the replica.
     try ledger.loop.run { replica.has("lh:o:t:1") && sentinels.allSatisfy { $0.knowsOthers("fleet", 2) } }
+    let words = RedisProcess.impatience("fleet").joined(separator: " ")
+    try ledger.loop.run { sentinels.allSatisfy { $0.reply(to: words) == "+OK\r\n" } }
     master.kill()
     try ledger.loop.run {
       ledger.ledger.takeEvents(into: &ledger.events)

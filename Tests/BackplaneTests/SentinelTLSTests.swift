@@ -49,6 +49,7 @@ struct SentinelTLSTests {
     let more =
       try secure(port).map { "\($0) \($1)" } + [
         "requirepass sentinel-secret", "sentinel sentinel-pass sentinel-secret", "sentinel auth-pass fleet node-secret",
+        RedisProcess.patience("fleet"),
       ]
     let sentinel = try RedisProcess(sentinel: port, of: master.port, name: "fleet", quorum: 1, more)
     do { try follow(sentinel, master, replica) } catch {
@@ -87,6 +88,7 @@ struct SentinelTLSTests {
     try found.loop.run(until: own, ["SENTINEL", "REPLICAS", "fleet"]) {
       if case .array(let replicas) = $0 { replicas.count == 1 } else { false }
     }
+    try found.loop.run(until: own, RedisProcess.impatience("fleet")) { $0 == .status("OK") }
     master.kill()
     try found.loop.run {
       found.ledger.takeEvents(into: &found.events)
