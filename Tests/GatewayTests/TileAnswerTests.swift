@@ -35,7 +35,7 @@ import Testing
   }
 
   private func answered(_ hub: HandDrivenHub, _ requests: [HandDrivenRequest]) throws {
-    try hub.turn(atMost: 1_000_000) {
+    try hub.turn {
       for request in requests { request.ownTurn() }
       return requests.allSatisfy { $0.body != nil }
     }
@@ -101,7 +101,7 @@ import Testing
     #expect(slow.text.hasPrefix("HTTP/1.1 503 ") && slow.text.contains("it could not be read in time"))
     try hub.startTiles()
     let next = try HandDrivenRequest(hub, "/tiles/0/0/0")
-    try hub.turn(atMost: 1_000_000) {
+    try hub.turn {
       next.ownTurn()
       return next.body != nil
     }

@@ -118,10 +118,12 @@ final class HandDrivenHub {
   /// Starts the thread that reads images of the map: until then none of them is answered.
   func startTiles() throws { try shared.tiles?.start() }
 
-  /// Turns until something holds, at most so many.
-  func turn(atMost limit: Int = 3000, until isThere: () -> Bool) throws {
+  /// Turns until something holds, for at most a minute: a turn does nothing where the kernel or another thread is late.
+  /// `limit`: at most so many turns, for what takes no more of them.
+  func turn(atMost limit: Int = .max, until isThere: () -> Bool) throws {
+    let end = ClockReading.read().uptimeNanoseconds + 60_000_000_000
     var left = limit
-    while !isThere(), left > 0 {
+    while !isThere(), left > 0, ClockReading.read().uptimeNanoseconds < end {
       loop.runTurn(timeoutMilliseconds: 0)
       left -= 1
     }
