@@ -60,11 +60,11 @@ public final class RedisProcess {
     }
   }
 
-  /// What it answers to a command without quotes, as bytes come: nothing where nothing came within half a second.
+  /// What it answers to a command without quotes, as bytes come: nothing where nothing came within 10 s.
   public func reply(to command: String) -> String {
     let socket = Foundation.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
     defer { close(socket) }
-    var patience = timeval(tv_sec: 0, tv_usec: 500_000)
+    var patience = timeval(tv_sec: 10, tv_usec: 0)
     setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
     var address = sockaddr_in()
     address.sin_family = sa_family_t(AF_INET)
