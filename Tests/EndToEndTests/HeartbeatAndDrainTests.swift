@@ -12,9 +12,10 @@ extension EndToEnd.HeartbeatAndDrain {
   @Test("after a silent interval comes a ping, and after two and a half 4408", arguments: loopCounts)
   func silent(loops: Int) throws {
     let hub = try TestHub(loops: loops) { $0.heartbeatInterval = 0.5 }
-    let silent = try hub.rider("silent")
-    silent.answersPings = false
     let start = uptime()
+    let silent = try Peer(port: hub.port, query: "role=rider&id=silent")
+    silent.answersPings = false
+    _ = try silent.receive("connected")
     guard case .ping = try silent.next() else {
       Issue.record("a ping is due after one interval")
       return
