@@ -32,7 +32,7 @@ extension EndToEnd.HeartbeatAndDrain {
 
   @Test("who answers pings stays, whatever else it does not say", arguments: loopCounts)
   func alive(loops: Int) throws {
-    let hub = try TestHub(loops: loops) { $0.heartbeatInterval = 1 }
+    let hub = try TestHub(loops: loops) { $0.heartbeatInterval = 2.5 }
     let rider = try hub.rider("r1")
     var pings = 0
     while pings < 3 {
