@@ -112,6 +112,7 @@ extension EndToEnd.IncompleteInput {
     let hub = try TestHub(loops: loops) {
       $0.limits.sessionRate = 10
       $0.limits.sessionBurst = 5
+      $0.limits.rateWarningSeconds = 50  // however long the hub stands still
     }
     let rider = try hub.rider("r1")
     let frames = try (0..<15).map { Peer.frame(Array(try Peer.message("ping", ["n": $0], id: "p").utf8)) }

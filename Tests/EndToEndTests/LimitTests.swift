@@ -52,9 +52,10 @@ extension EndToEnd.LimitsReached {
     let hub = try TestHub(loops: loops) {
       $0.limits.sessionRate = 100
       $0.limits.sessionBurst = 10
+      $0.limits.rateWarningSeconds = 50  // however long the hub stands still
     }
     let rider = try hub.rider("r1")
-    for number in 0..<40 { try rider.send("ping", ["n": number]) }
+    try rider.send(bytes: (0..<40).flatMap { Peer.frame(Array(try Peer.message("ping", ["n": $0], id: "p").utf8)) })
     for number in 0..<40 { #expect(try rider.receive("pong").integer("n") == number) }
     try hub.metrics { $0["rate_pauses_total"] >= 1 && $0.errors("rate_limited") == 0 }
   }
@@ -65,6 +66,7 @@ extension EndToEnd.LimitsReached {
       $0.limits.sessionRate = 500
       $0.limits.sessionBurst = 10
       $0.limits.resumedPerTurn = 2
+      $0.limits.rateWarningSeconds = 50  // however long the hub stands still
     }
     let riders = try (0..<16).map { try hub.rider("r\($0)") }
     let bytes = try (0..<60).flatMap { Peer.frame(Array(try Peer.message("ping", ["n": $0], id: "p").utf8)) }
