@@ -91,8 +91,9 @@ extension EndToEnd.LimitsReached {
     // 8 messages and nothing more; 11 and more for 500 fixes, by their number or their text: what comes then waits.
     for _ in 0..<8 { try small.send("location_batch", ["locations": [Peer.fix(0)]]) }
     for _ in 0..<8 { _ = try small.receive("ack") }
-    try large.send("location_batch", ["locations": (0..<500).map(Peer.fix)])
-    try large.send("ping", [:])
+    let batch = try Peer.message("location_batch", ["locations": (0..<500).map(Peer.fix)], id: "b")
+    let ping = try Peer.message("ping", [:], id: "p")
+    try large.send(bytes: Peer.frame(Array(batch.utf8)) + Peer.frame(Array(ping.utf8)))
     #expect(try large.receive("ack").integer("accepted") == 500)
     #expect(try large.receive("error").code == "rate_limited")
     #expect(try small.settle().isEmpty)
