@@ -172,7 +172,7 @@ extension EndToEnd.LimitsReached {
 
   @Test("who reads nothing at all is closed with 4413, and its memory comes back", arguments: loopCounts)
   func slowConsumer(loops: Int) throws {
-    let hub = try TestHub(loops: loops) { $0.limits.closingSeconds = 5 }
+    let hub = try TestHub(loops: loops) { $0.limits.closingSeconds = 600 }
     let witness = try Witness(hub)
     let deaf = try hub.join(.rider, "deaf", receiveBuffer: 4096)
     deaf.answersPings = false
@@ -217,7 +217,7 @@ extension EndToEnd.LimitsReached {
     let ping = Peer.frame(
       Array(try Peer.message("ping", ["text": String(repeating: "x", count: 4000)], id: "p").utf8))
     let deaf = try (0..<3).map { try hub.join(.rider, "deaf\($0)", receiveBuffer: 4096) }
-    let deadline = Deadline()
+    let deadline = Deadline(seconds: 6 * Deadline.patience)  // some hundred pages of metrics
     var isClosed = false
     while !isClosed, !deadline.isOver {
       for peer in deaf { do { _ = try peer.connection.sendWhatFits(ping) } catch PeerError.system {} }
