@@ -220,15 +220,18 @@ extension EndToEnd.HTTPEndpoints {
     for id in 0..<10 {
       #expect(try hub.post("/v1/locations?role=driver&id=d\(id)", try Self.fixText(0)).status == 200)
     }
-    let connection = try hub.connect()
     var text = ""
     for id in 0..<10 { text += "GET /v1/drivers/d\(id)?role=ops&id=o HTTP/1.1\r\nHost: localhost\r\n\r\n" }
     text += "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
-    let start = uptime()
-    try connection.send(text)
-    for id in 0..<10 { #expect(try connection.readResponse().json["driverId"] as? String == "d\(id)") }
-    #expect(try connection.readResponse().text == "ok\n")
-    #expect(uptime() - start < bound(8), "each answer must not wait for the loop's next second")
+    let isPunctual = try isWithin(8) {
+      let connection = try hub.connect()
+      let start = uptime()
+      try connection.send(text)
+      for id in 0..<10 { #expect(try connection.readResponse().json["driverId"] as? String == "d\(id)") }
+      #expect(try connection.readResponse().text == "ok\n")
+      return uptime() - start
+    }
+    #expect(isPunctual, "each answer must not wait for the loop's next second")
   }
 
   @Test(
