@@ -164,12 +164,12 @@ extension EndToEnd.Sessions {
   @Test("a driver that falls silent is announced as offline, and as online when it is back", arguments: loopCounts)
   func presence(loops: Int) throws {
     let hub = try TestHub(loops: loops) {
-      $0.timings.stale = 0.3
+      $0.timings.stale = 2
       $0.sampling = .fixed(seconds: 0.1)
     }
-    let driver = try hub.driver("d1")
     let rider = try hub.rider("r1")
     try rider.subscribe("trip:T1")
+    let driver = try hub.driver("d1")
     try driver.sendFix(0, trip: "T1")
     let offline = try rider.skip(to: "notification")
     #expect(offline.string("kind") == "driver_offline")
