@@ -140,8 +140,9 @@ extension EndToEnd.ClientVerbs {
 
   @Test("demo reports once a second that its riders cannot connect, not for each")
   func demoWithoutHub() throws {
-    let nobody = try Listener().port  // free again when this line is over
-    let url = "ws://127.0.0.1:\(nobody)/v1/ws"
+    let nobody = try Listener(isDeaf: true)
+    defer { withExtendedLifetime(nobody) {} }
+    let url = "ws://127.0.0.1:\(nobody.port)/v1/ws"
     let outcome = try HubProcess.run(["demo", "--url", url, "--drivers", "50", "--connect-timeout", "0.5"])
     #expect(outcome.status == 1 && outcome.errors.contains("Is the hub running?"), "\(outcome.errors)")
     #expect(outcome.errors.split(separator: "\n").count { $0.contains("trying again") } < 10, "\(outcome.errors)")
@@ -174,10 +175,11 @@ extension EndToEnd.ClientVerbs {
     let token = String(repeating: "x", count: 10_000)
     let tokens = try TemporaryFile(String(repeating: token + "\n", count: clients))
     let trace = try trace(3)
-    let nobody = try Listener().port  // free again when this line is over
+    let nobody = try Listener(isDeaf: true)
+    defer { withExtendedLifetime(nobody) {} }
     let replay = try HubProcess(
       ["replay"] + Array(repeating: trace.path, count: clients)
-        + ["--token-file", tokens.path, "--url", "ws://127.0.0.1:\(nobody)/v1/ws"])
+        + ["--token-file", tokens.path, "--url", "ws://127.0.0.1:\(nobody.port)/v1/ws"])
     try replay.waitForError("trying again")
     let counts = try String(contentsOfFile: "/proc/\(replay.identifier)/io", encoding: .utf8)
     let read = try #require(counts.firstMatch(of: /rchar: ([0-9]+)/).flatMap { Int($0.1) })

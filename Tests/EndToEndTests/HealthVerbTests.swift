@@ -68,8 +68,9 @@ extension EndToEnd.HealthVerb {
       let outcome = try process.outcome()
       #expect(outcome.status == 1 && outcome.errors.contains(reason), "\(outcome.errors)")
     }
-    let nobody = try Listener().port  // free again when this line is over
-    let refused = try health("http://127.0.0.1:\(nobody)")
+    let nobody = try Listener(isDeaf: true)
+    let refused = try health("http://127.0.0.1:\(nobody.port)")
+    withExtendedLifetime(nobody) {}
     #expect(refused.status == 1 && refused.errors.contains("Connection refused"))
     let unknown = try health("http://hub.invalid:80")
     #expect(unknown.status == 1 && unknown.errors.contains("its name cannot be looked up"), "\(unknown.errors)")

@@ -127,9 +127,10 @@ extension EndToEnd.Processes {
 
   @Test("watch and simulate that never had a connection end with 1 and say so; after one they end with 0")
   func neverConnected() throws {
-    let nobody = try Listener().port  // free again when this line is over
+    let nobody = try Listener(isDeaf: true)
+    defer { withExtendedLifetime(nobody) {} }
     for verb in [["watch", "fleet"], ["simulate", "--drivers", "2"]] {
-      let url = ["--url", "ws://127.0.0.1:\(nobody)/v1/ws", "--duration", "0.3"]
+      let url = ["--url", "ws://127.0.0.1:\(nobody.port)/v1/ws", "--duration", "0.3"]
       let outcome = try HubProcess.run(verb + url)
       #expect(outcome.status == 1 && outcome.errors.contains("never was a connection"), "\(outcome.errors)")
       let hub = try HubProcess.serve()

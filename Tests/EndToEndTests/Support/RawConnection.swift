@@ -193,12 +193,13 @@ final class RawConnection {
   }
 }
 
-/// A program that listens on a free port of the loopback.
+/// A program that listens on a free port of the loopback; or one that only has the port, where `isDeaf`: connections
+/// to it are refused, and nobody else gets it.
 final class Listener {
   private let descriptor: Int32
   let port: UInt16
 
-  init() throws {
+  init(isDeaf: Bool = false) throws {
     let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
     self.descriptor = descriptor
     var address = sockaddr_in()
@@ -207,7 +208,7 @@ final class Listener {
     var length = socklen_t(MemoryLayout<sockaddr_in>.size)
     let outcome = withUnsafeMutablePointer(to: &address) {
       $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
-        bind(descriptor, address, length) == 0 && listen(descriptor, 1) == 0
+        bind(descriptor, address, length) == 0 && (isDeaf || listen(descriptor, 1) == 0)
           && getsockname(descriptor, address, &length) == 0
       }
     }
