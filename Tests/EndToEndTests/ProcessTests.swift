@@ -129,13 +129,18 @@ extension EndToEnd.Processes {
   func neverConnected() throws {
     let nobody = try Listener(isDeaf: true)
     defer { withExtendedLifetime(nobody) {} }
-    for verb in [["watch", "fleet"], ["simulate", "--drivers", "2"]] {
+    for (verb, word) in [
+      (["watch", "fleet"], "subscribed to fleet"), (["simulate", "--drivers", "2"], "2 of 2 drivers connected"),
+    ] {
       let url = ["--url", "ws://127.0.0.1:\(nobody.port)/v1/ws", "--duration", "0.3"]
       let outcome = try HubProcess.run(verb + url)
       #expect(outcome.status == 1 && outcome.errors.contains("never was a connection"), "\(outcome.errors)")
       let hub = try HubProcess.serve()
-      let there = try HubProcess.run(verb + ["--url", "ws://127.0.0.1:\(hub.port)/v1/ws", "--duration", "1.5"])
-      #expect(there.status == 0, "\(there.errors)")
+      let there = try HubProcess(verb + ["--url", "ws://127.0.0.1:\(hub.port)/v1/ws"])
+      try there.waitForOutput(word)
+      there.send(signal: SIGTERM)
+      let end = try there.outcome()
+      #expect(end.status == 0, "\(end.errors)")
     }
   }
 
