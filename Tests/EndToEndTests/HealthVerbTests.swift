@@ -12,7 +12,8 @@ extension EndToEnd {
 
 extension EndToEnd.HealthVerb {
   private func health(_ url: String, _ more: String...) throws -> ProcessOutcome {
-    try HubProcess.run(["health", "--url", url] + more)
+    let patience = more.contains("--timeout") ? [] : ["--timeout", "60"]
+    return try HubProcess.run(["health", "--url", url] + more + patience, within: 90)
   }
 
   @Test("a hub that serves is healthy and ready; one that drains is healthy, and says why it is not ready")
@@ -60,7 +61,7 @@ extension EndToEnd.HealthVerb {
       ("HTTP/1.1 404 Not Found\r\n\r\n\u{1B}[2Jno\u{9B}2J page\n", "404 \u{FFFD}[2Jno\u{FFFD}2J page"),
       ("HTTP/1.1 200 OK\r\n\r\n" + String(repeating: "x", count: 20_000), "more than a hub does"),
     ] {
-      let process = try HubProcess(["health", "--url", url])
+      let process = try HubProcess(["health", "--url", url, "--timeout", "60"])
       let connection = try listener.accept()
       _ = try connection.receive()
       try connection.send(Array(answer.utf8))

@@ -99,9 +99,10 @@ final class HubProcess {
 
   /// Runs a command to its end.
   static func run(
-    _ arguments: [String], in directory: String? = nil, environment: [String: String] = [:]
+    _ arguments: [String], in directory: String? = nil, environment: [String: String] = [:],
+    within seconds: Double = Deadline.patience
   ) throws -> ProcessOutcome {
-    try HubProcess(arguments, in: directory, environment: environment).outcome()
+    try HubProcess(arguments, in: directory, environment: environment).outcome(within: seconds)
   }
 
   var identifier: Int32 { process.processIdentifier }
