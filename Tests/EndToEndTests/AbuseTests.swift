@@ -106,10 +106,8 @@ extension EndToEnd.Abuse {
     let hub = try HubProcess.serve(
       port: 0,
       [
-        "--heartbeat", "10", "--sampling", "4", "--session-rate", "100", "--handshake-time", "1", "--keep-alive", "1",
-        "--message-time",
-        "1", "--max-per-address",
-        "40",
+        "--heartbeat", "10", "--sampling", "4", "--session-rate", "100", "--handshake-time", "20", "--keep-alive", "20",
+        "--message-time", "1", "--max-per-address", "40",
         "--request-rate", "1000", "--request-burst", "10000", "--log-level", "error",
       ])
     let witnesses = try (0..<10).map { try Witness(port: hub.port, number: $0) }
