@@ -123,14 +123,14 @@ extension EndToEnd.TokensAndGrants {
 
   @Test("a session ends with 4401 within a second of its token's end, busy or idle", arguments: loopCounts)
   func expiry(loops: Int) throws {
-    let isPunctual = try isWithin(1.7) {
+    let isPunctual = try isWithin(4) {
       let hub = try TokenHub(loops: loops)
       let start = Date()
-      let idle = try hub.join(hub.token(.rider, "r1", lasts: 0.7))
+      let idle = try hub.join(hub.token(.rider, "r1", lasts: 3))
       let other = try hub.join(hub.token(.rider, "r2", lasts: 60))
       #expect(try idle.receiveClose().code == 4401)
       let lived = Date().timeIntervalSince(start)
-      #expect(lived >= 0.6)
+      #expect(lived >= 2.9)
       #expect(try other.settle().isEmpty)
       return lived
     }
@@ -141,9 +141,10 @@ extension EndToEnd.TokensAndGrants {
     "refresh swaps the token in place: the session outlives the first one and gives up what the second does not name")
   func refresh() throws {
     let hub = try TokenHub()
-    let rider = try hub.join(hub.token(.rider, "r1", trips: ["T1", "T2"], lasts: 0.7))
+    let start = Date()
+    let rider = try hub.join(hub.token(.rider, "r1", trips: ["T1", "T2"], lasts: 4))
     for trip in ["trip:T1", "trip:T2"] { #expect(try subscribe(rider, trip) == "subscribed") }
-    let id = try rider.send("refresh", ["token": hub.token(.rider, "r1", trips: ["T2", "T3"], lasts: 1.5)])
+    let id = try rider.send("refresh", ["token": hub.token(.rider, "r1", trips: ["T2", "T3"], lasts: 6)])
     #expect(try rider.receive("ack").replyTo == id)
     let ended = try rider.receive("unsubscribed")
     #expect(ended.string("channel") == "trip:T1" && ended.string("reason") == "grant_ended" && ended.replyTo == nil)
@@ -151,6 +152,7 @@ extension EndToEnd.TokensAndGrants {
     #expect(try subscribe(rider, "trip:T3") == "subscribed")
     let end = try rider.receiveClose()
     #expect(end.code == 4401 && end.before.isEmpty)
+    #expect(Date().timeIntervalSince(start) > 5)
   }
 
   @Test("refresh with another's, a bad or an expired token is refused, and the session continues with the one it has")
