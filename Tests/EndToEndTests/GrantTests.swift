@@ -152,7 +152,7 @@ extension EndToEnd.Grants {
     let url = "ws://127.0.0.1:\(hub.hub.port)"
     let watch = try HubProcess(["watch", "trip:T1", "--url", url, "--token-file", file.path, "--count", "1"])
     try hub.hub.metrics { $0["handshakes_refused_total"] >= 1 }
-    try Data("\n\(hub.token(.rider, "r1", trips: ["T1"]))\n".utf8).write(to: file)
+    try Data("\n\(hub.token(.rider, "r1", trips: ["T1"]))\n".utf8).write(to: file, options: .atomic)
     try hub.hub.metrics { $0["subscriptions"] == 1 }
     try hub.join(hub.token(.driver, "D1", trips: ["T1"])).sendFix(0, trip: "T1")
     let outcome = try watch.outcome()
