@@ -120,14 +120,14 @@ extension EndToEnd.ClientVerbs {
     let listener = try Listener()
     let trace = try trace(50)
     let replay = try HubProcess(
-      ["replay", trace.path, trace.path, "--connect-timeout", "2", "--url", "ws://127.0.0.1:\(listener.port)/v1/ws"])
+      ["replay", trace.path, trace.path, "--connect-timeout", "5", "--url", "ws://127.0.0.1:\(listener.port)/v1/ws"])
     let first = try listener.accept()
     try greet(first, as: "driver")
     _ = try first.receive()  // a fix: it is connected
-    for _ in 0..<3 {
+    for _ in 0..<4 {
       let second = try listener.accept()
       _ = try second.receive()
-      // The next attempts are one and two seconds later.
+      // The next attempts are one, two and four seconds later.
       try second.send("HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n")
     }
     replay.send(signal: SIGTERM)
