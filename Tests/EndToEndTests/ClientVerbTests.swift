@@ -179,7 +179,7 @@ extension EndToEnd.ClientVerbs {
     defer { withExtendedLifetime(nobody) {} }
     let replay = try HubProcess(
       ["replay"] + Array(repeating: trace.path, count: clients)
-        + ["--token-file", tokens.path, "--url", "ws://127.0.0.1:\(nobody.port)/v1/ws"])
+        + ["--connect-timeout", "600", "--token-file", tokens.path, "--url", "ws://127.0.0.1:\(nobody.port)/v1/ws"])
     try replay.waitForError("trying again")
     let counts = try String(contentsOfFile: "/proc/\(replay.identifier)/io", encoding: .utf8)
     let read = try #require(counts.firstMatch(of: /rchar: ([0-9]+)/).flatMap { Int($0.1) })
