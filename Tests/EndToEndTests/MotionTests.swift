@@ -67,10 +67,11 @@ extension EndToEnd.Motion {
   func predicted(loops: Int) throws {
     let hub = try TestHub(loops: loops)
     let driver = try hub.driver("d1")
-    // Each 2 s old when it is sent: without that it would be where it was.
+    // The last is 2 s old when it is sent: without that it would be where it was.
+    let start = Int(Date().timeIntervalSince1970 * 1000) - 6000
     for step in 0..<5 {
       var fix = Peer.fix(step)
-      fix["timestamp"] = Int(Date().timeIntervalSince1970 * 1000) - 6000 + step * 1000
+      fix["timestamp"] = start + step * 1000
       try driver.send("location_update", fix)
     }
     _ = try driver.settle()
