@@ -52,12 +52,14 @@ extension EndToEnd {
         #expect(response.status == 200 && response.fields["content-type"] == "application/x-protobuf")
         return response.body
       }
+      let start = uptime()
       let first = try feed()
       #expect(try vehicles(first) == 7)
       drivers.append(try hub.driver("d7"))
       try drivers[7].sendFix(0)
       try hub.metrics { $0.fixes("accepted") == 8 }
-      #expect(try feed() == first)
+      let again = try feed()
+      #expect(again == first || uptime() - start >= Limits.vehicleFeedSeconds)
     }
   }
 }
