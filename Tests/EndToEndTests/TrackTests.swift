@@ -104,11 +104,9 @@ extension EndToEnd.Tracks {
 
   /// Live fixes are stored within 100 ms: asks until all of them are there.
   private func waitFor(count: Int, _ rows: () throws -> [[String: String]]) throws -> [[String: String]] {
-    var found: [[String: String]] = []
-    for _ in 0..<200 {
-      found = try rows()
-      if found.count >= count { break }
-    }
+    let deadline = Deadline()
+    var found = try rows()
+    while found.count < count, !deadline.isOver { found = try rows() }
     #expect(found.count == count)
     return found
   }
