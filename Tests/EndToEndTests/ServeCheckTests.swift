@@ -112,12 +112,12 @@ extension EndToEnd.ServeChecks {
     try hub.waitUntilItListens()
     try "webhooks = \(webhooks.path)\n".write(toFile: settings.path, atomically: true, encoding: .utf8)
     hub.send(signal: SIGHUP)
+    try hub.waitForError("the hub was started without a journal")
     let peer = try Peer(port: hub.port, query: "role=ops&id=o")
     _ = try peer.receive("connected")
     hub.send(signal: SIGTERM)
     let outcome = try hub.outcome()
     #expect(outcome.status == 0, "\(outcome.errors)")
-    #expect(outcome.errors.contains("the hub was started without a journal"), "\(outcome.errors)")
   }
 
   @Test("a request for a webhook that is not there is refused, and so is a pace that no clock has")
@@ -218,14 +218,17 @@ extension EndToEnd.ServeChecks {
     try hub.waitForError("event=needs_restart settings=max-drivers")
     // The session that was there before stays, and one more connection of its address is one too many.
     // Loops take the settings over in their next turns.
-    let deadline = Deadline()
-    var status = 0
-    while status != 429, !deadline.isOver { status = try ask(new).status }
-    #expect(status == 429)
+    var deadline = Deadline()
+    var answer = try ask(new)
+    while answer.status != 429, !deadline.isOver { answer = try ask(new) }
+    #expect(answer.status == 429)
     try write("max-per-address = 3\nallow-origin = \(new)\n")
     hub.send(signal: SIGHUP)
     try hub.waitForError("event=reloaded changed=log-level,max-per-address")
-    #expect(try ask(new).fields["access-control-allow-origin"] == new)
+    deadline = Deadline()
+    answer = try ask(new)
+    while answer.status == 429, !deadline.isOver { answer = try ask(new) }
+    #expect(answer.fields["access-control-allow-origin"] == new)
     hub.send(signal: SIGTERM)
     #expect(try hub.outcome().status == 0)
   }
