@@ -17,7 +17,7 @@ extension EndToEnd.Documents {
     let workplace = try Workplace()
     var script = workplace.moved(try Document("README.md").code("sh")) + "kill %1 %2; wait\n"
     script.replace(/export PATH=.*/, with: "export PATH=\"\(workplace.path):$PATH\"", maxReplacements: 1)
-    let outcome = try workplace.run("/bin/bash", ["-e", workplace.write("first.sh", script)], within: 60)
+    let outcome = try workplace.run("/bin/bash", ["-e", workplace.write("first.sh", script)], within: 180)
     #expect(outcome.status == 0, "\(outcome.errors)")
     #expect(outcome.output.matches(of: #/  area:\w+  /#).count == 12, "\(outcome.output)")
   }
@@ -28,7 +28,7 @@ extension EndToEnd.Documents {
     var script = workplace.moved(try Document("protocol/tour.md").code("sh")) + "wait\n"
     script.replace(/export PATH=.*/, with: "export PATH=\"\(workplace.path):$PATH\"", maxReplacements: 1)
     script.replace("curl -s", with: "curl -s --fail-with-body")
-    let outcome = try workplace.run("/bin/bash", ["-e", workplace.write("session.sh", script)], within: 60)
+    let outcome = try workplace.run("/bin/bash", ["-e", workplace.write("session.sh", script)], within: 180)
     #expect(outcome.status == 0, "\(outcome.errors)")
     let output = outcome.output
     #expect(output.contains("listening on http://127.0.0.1:\(workplace.port)"))
@@ -54,15 +54,16 @@ extension EndToEnd.Documents {
     let blocks = try Document("deploy/README.md").indentedCommands(behind: "## Try it here")
     #expect(blocks.count == 3, "the sample settings, TLS, tokens")
     let settings = Document.root.appending(path: "deploy/locationhub.conf").path
-    // The first one is left by hand.
+    // The first one is left by hand, once it listens: `errors` is where the script's log goes.
+    let listens = "until grep -q event=listening errors; do sleep 0.1; done"
     var script = "set -m\n" + blocks.map { workplace.moved($0) }.joined(separator: "\n")
     script.replace(
-      "--token-keys hub.key\n", with: "--token-keys hub.key --drain-delay 0 & sleep 1; kill %%; wait\n",
+      "--token-keys hub.key\n", with: "--token-keys hub.key --drain-delay 0 & \(listens); kill %%; wait\n",
       maxReplacements: 1)
     script.replace("deploy/locationhub.conf", with: "'\(settings)'")
     script.replace("kill %%", with: "kill %%; wait")
     let path = "export PATH=\"\(workplace.path):$PATH\"\n"
-    let outcome = try workplace.run("/bin/bash", ["-e", workplace.write("operating.sh", path + script)], within: 60)
+    let outcome = try workplace.run("/bin/bash", ["-e", workplace.write("operating.sh", path + script)], within: 180)
     #expect(outcome.errors.matches(of: /event=listening/).count == 3, "\(outcome.errors)")
     #expect(outcome.errors.matches(of: /event=stopped/).count == 3, "\(outcome.errors)")
     #expect(outcome.output.contains("https://") && outcome.output.contains("tokens accepted"))
@@ -76,7 +77,7 @@ extension EndToEnd.Documents {
     let hub = try HubProcess.serve(port: workplace.port)
     let drivers = try HubProcess(["simulate", "--url", "ws://127.0.0.1:\(workplace.port)/v1/ws", "--drivers", "5"])
     let script = try workplace.write("client.py", workplace.moved(Document("README.md").code("python")))
-    let outcome = try workplace.run(try #require(Program.python), [script], within: 20)
+    let outcome = try workplace.run(try #require(Program.python), [script], within: 180)
     #expect(outcome.status == 0, "\(outcome.errors)")
     let types = outcome.output.split(separator: "\n").compactMap { $0.split(separator: " ").first.map(String.init) }
     #expect(types == ["connected", "subscribed", "area_update", "area_update", "area_update"])
