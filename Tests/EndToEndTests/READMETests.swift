@@ -76,6 +76,7 @@ extension EndToEnd.Documents {
     let workplace = try Workplace()
     let hub = try HubProcess.serve(port: workplace.port)
     let drivers = try HubProcess(["simulate", "--url", "ws://127.0.0.1:\(workplace.port)/v1/ws", "--drivers", "5"])
+    try drivers.waitForOutput("5 of 5 drivers connected")
     let script = try workplace.write("client.py", workplace.moved(Document("README.md").code("python")))
     let outcome = try workplace.run(try #require(Program.python), [script], within: 180)
     #expect(outcome.status == 0, "\(outcome.errors)")
