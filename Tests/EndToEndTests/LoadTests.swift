@@ -17,7 +17,10 @@ extension EndToEnd.Load {
     "1,000 drivers at 1 Hz with two riders each, for 5 s: each fix reaches both, in order, once", arguments: loopCounts
   )
   func thousandDrivers(loops: Int) throws {
-    let hub = try TestHub(loops: loops) { $0.limits.sessionRate = 10 }
+    let hub = try TestHub(loops: loops) {
+      $0.limits.sessionRate = 10
+      $0.heartbeatInterval = 600  // nobody answers pings
+    }
     let crowd = try Crowd(port: hub.port, drivers: 1000, ridersEach: 2)
     try crowd.join()
     let rounds = 5
