@@ -26,7 +26,7 @@ extension EndToEnd.Journals {
 
   /// Makes trips until maintenance has written so many snapshots.
   private func run(_ hub: HubProcess, untilSnapshots count: Int, trips: inout Int) throws {
-    let deadline = Deadline()
+    let deadline = Deadline(seconds: 3 * Deadline.patience)
     while try metric("locationhub_journal_snapshots_total", hub) < count {
       try moves(hub, trips: trips..<trips + 20)
       trips += 20
@@ -76,7 +76,7 @@ extension EndToEnd.Journals {
     try segment.seek(toOffset: 60)
     try segment.write(contentsOf: [0xFF, 0xFF])
     try segment.close()
-    let deadline = Deadline()
+    let deadline = Deadline(seconds: 3 * Deadline.patience)
     var trips = 2
     while try metric("locationhub_journal_maintenance_failures_total", hub) == 0 {
       try moves(hub, trips: trips..<trips + 10)

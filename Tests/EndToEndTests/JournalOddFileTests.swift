@@ -149,7 +149,7 @@ extension EndToEnd.Journals {
     let hub = try HubProcess.serve(["--data", directory.path, "--session-rate", "0", "--snapshot-every", "1K"])
     let peer = try Peer(port: hub.port, query: "role=ops&id=o")
     _ = try peer.receive("connected")
-    let deadline = Deadline()
+    let deadline = Deadline(seconds: 3 * Deadline.patience)
     var names: [String] = []
     var trips = 0
     while names.count < 4 {  // a snapshot ends where a segment ends
