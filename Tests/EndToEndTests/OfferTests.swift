@@ -40,10 +40,10 @@ extension EndToEnd.Offers {
     let place = #"{"latitude":48.137,"longitude":11.575}"#
     #expect(try hub.post("/v1/trips?\(ops)", #"{"tripId":"T1","pickup":\#(place)}"#).status == 201)
     #expect(try hub.get("/v1/trips/T1/offers?\(ops)").status == 404)
-    let begun = try hub.post("/v1/trips/T1/offers?\(ops)", #"{"radius":5000,"limit":5}"#)
+    let begun = try hub.post("/v1/trips/T1/offers?\(ops)", #"{"radius":5000,"limit":5,"duration":120}"#)
     #expect(begun.status == 201 && begun.fields["location"] == "/v1/trips/T1/offers")
     #expect(begun.json["state"] as? String == "open")
-    #expect(try hub.post("/v1/trips/T1/offers?\(ops)", #"{"radius":5000,"limit":5}"#).status == 200)
+    #expect(try hub.post("/v1/trips/T1/offers?\(ops)", #"{"radius":5000,"limit":5,"duration":120}"#).status == 200)
     #expect(try hub.post("/v1/trips/T1/offers?\(ops)", #"{"radius":4000}"#).status == 409)
     #expect(try hub.post("/v1/trips/T1/offers?role=rider&id=r1", "{}").status == 403)
     #expect(try hub.post("/v1/trips/none/offers?\(ops)", "").status == 404)
