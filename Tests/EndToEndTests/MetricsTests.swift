@@ -67,7 +67,10 @@ extension EndToEnd.MetricsPages {
   func simulated() throws {
     let hub = try TestHub(loops: 2)
     let url = "ws://127.0.0.1:\(hub.port)/v1/ws"
-    let outcome = try HubProcess.run(["simulate", "--url", url, "--drivers", "300", "--duration", "2"])
+    let simulation = try HubProcess(["simulate", "--url", url, "--drivers", "300"])
+    try hub.metrics { $0["fixes_received_total"] > 100 }
+    simulation.send(signal: SIGTERM)
+    let outcome = try simulation.outcome()
     let received = try hub.metrics()["fixes_received_total"]
     #expect(outcome.status == 0 && received > 100)
     #expect(outcome.output.contains("300 drivers sent \(Int(received)) fixes in"), "\(outcome.output), \(received)")

@@ -169,7 +169,7 @@ extension EndToEnd.Motion {
     let run = { (more: [String]) in
       try HubProcess.run(
         [
-          "simulate", "--url", "ws://127.0.0.1:\(hub.port)/v1/ws", "--drivers", "5", "--rate", "2", "--duration", "4",
+          "simulate", "--url", "ws://127.0.0.1:\(hub.port)/v1/ws", "--drivers", "5", "--rate", "2", "--duration", "8",
         ] + more)
     }
     func fixes(_ outcome: ProcessOutcome) throws -> Int {
