@@ -51,14 +51,14 @@ import Testing
   /// A run that would take minutes; `meanwhile` is called when it has sent for a second.
   private func run(
     _ executable: String, address: SocketAddress? = nil, pid: pid_t? = nil, interruption: Interruption = Interruption(),
-    _ meanwhile: @escaping @Sendable () -> Void
+    stopSeconds: Double = HubProcess.patience, _ meanwhile: @escaping @Sendable () -> Void
   ) throws -> RunResult {
     var scenario = Scenario()
     (scenario.drivers, scenario.ridersPerTrip, scenario.rate) = (5, 1, 20)
     (scenario.warmUp, scenario.duration) = (0, 300)
     var options = RunOptions(executable: executable)
     (options.address, options.pid, options.interruption) = (address, pid, interruption)
-    options.stopSeconds = 0.5
+    options.stopSeconds = stopSeconds
     options.progress = { if $0.contains("positions in this second") { meanwhile() } }
     return try LoadRun(scenario, options).run()
   }
@@ -173,7 +173,7 @@ import Testing
   func standsStillInRun() throws {
     try withHub { hub in
       let interruption = Interruption()
-      let result = try run(hub, interruption: interruption) {
+      let result = try run(hub, interruption: interruption, stopSeconds: 0.5) {
         if let pid = Self.process(of: hub) { kill(pid, SIGSTOP) }
         interruption.note(SIGINT)
       }
