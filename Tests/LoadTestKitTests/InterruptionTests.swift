@@ -48,7 +48,7 @@ import Testing
     return true
   }
 
-  /// A run that would take minutes; `meanwhile` is called when it has sent for a second.
+  /// A run that would take minutes; `meanwhile` is called each second from when more than twenty positions have come.
   private func run(
     _ executable: String, address: SocketAddress? = nil, pid: pid_t? = nil, interruption: Interruption = Interruption(),
     stopSeconds: Double = HubProcess.patience, _ meanwhile: @escaping @Sendable () -> Void
@@ -59,7 +59,16 @@ import Testing
     var options = RunOptions(executable: executable)
     (options.address, options.pid, options.interruption) = (address, pid, interruption)
     options.stopSeconds = stopSeconds
-    options.progress = { if $0.contains("positions in this second") { meanwhile() } }
+    let positions = Locked(0)
+    options.progress = { line in
+      guard let found = line.firstMatch(of: /([0-9,]+) positions in this second/)?.1 else { return }
+      let count = Int(found.filter { $0 != "," }) ?? 0
+      let all = positions.withLock { sum in
+        sum += count
+        return sum
+      }
+      if all > 20 { meanwhile() }
+    }
     return try LoadRun(scenario, options).run()
   }
 
