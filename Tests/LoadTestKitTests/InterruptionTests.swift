@@ -38,9 +38,9 @@ import Testing
     }
   }
 
-  /// Whether that has ended within ten seconds.
+  /// Whether that has ended within a minute.
   private func isGone(_ executable: String) -> Bool {
-    let limit = ClockReading.read().uptimeNanoseconds + 10_000_000_000
+    let limit = ClockReading.read().uptimeNanoseconds + 60_000_000_000
     while Self.process(of: executable) != nil {
       if ClockReading.read().uptimeNanoseconds > limit { return false }
       pause(microseconds: 5000)
