@@ -141,6 +141,7 @@ extension EndToEnd.Processes {
       there.send(signal: SIGTERM)
       let end = try there.outcome()
       #expect(end.status == 0, "\(end.errors)")
+      withExtendedLifetime(hub) {}
     }
   }
 
