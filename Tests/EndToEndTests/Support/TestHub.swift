@@ -28,6 +28,7 @@ final class TestHub {
     configuration.limits.sessionRate = 0
     configuration.sampling = .fixed(seconds: 4)  // so that no advice comes between what a test waits for
     configuration.limits.closingSeconds = 0.3
+    configuration.limits.handshakeSeconds = 60  // however long the test stands still before it sends
     configuration.limits.metricsSeconds = Deadline.patience  // however busy the machine is, each page is new
     try change(&configuration)
     server = try Server.start(configuration)
