@@ -23,10 +23,14 @@ NAMES = ("hub-a", "hub-b", "hub-c")
 ENGINES = ("redis-server", "valkey-server")
 
 
+given = set()
+
+
 def free_ports(count):
     """Ports that were free a moment ago, none of which the system gives to anyone else: it takes those from 32,768 on
-    (`net.ipv4.ip_local_port_range`). So each is still free when a process that was killed starts again. PORTS=FROM-TO
-    for a part of them, where others choose some at the same time."""
+    (`net.ipv4.ip_local_port_range`). So each is still free when a process that was killed starts again. None is given
+    twice, though whom it was given to may not have it yet. PORTS=FROM-TO for a part of them, where others choose some
+    at the same time."""
     first, end = map(int, os.environ.get("PORTS", "20000-32000").split("-"))
     ports = []
     while len(ports) < count:
@@ -36,7 +40,8 @@ def free_ports(count):
                 listener.bind(("127.0.0.1", port))
             except OSError:
                 continue
-        if port not in ports:
+        if port not in given:
+            given.add(port)
             ports.append(port)
     return ports
 

@@ -14,5 +14,6 @@ needs_hub "descriptions" "$hub"
 environment "descriptions" "$root/.build/descriptions-venv" 'openapi-spec-validator>=0.9,<0.10' 'asyncapi3==0.0.2' \
   'jsonschema>=4.26,<5' 'rfc3339-validator>=0.1.4,<1' 'PyYAML>=6,<7' 'schemathesis>=4.32,<5'
 cd "$root/Tests/Descriptions"
-export LOCATIONHUB=$hub PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$root/Tests/Descriptions:$root/Tests/Foreign
+# Ports of its own, for the cluster's tests may run beside it.
+export PORTS="${PORTS:-17000-20000}" LOCATIONHUB=$hub PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$root/Tests/Descriptions:$root/Tests/Foreign
 exec "$python" -m unittest -v test_schemas test_asyncapi test_openapi test_fuzz

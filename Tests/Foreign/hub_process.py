@@ -8,16 +8,24 @@ import subprocess
 import tempfile
 
 
+given = set()
+
+
 def free_port():
     """A port that is free now, and that the system gives to nobody else: it takes those from 32,768 on
-    (`net.ipv4.ip_local_port_range`). So it is still free when a hub that was killed starts again."""
+    (`net.ipv4.ip_local_port_range`). So it is still free when a hub that was killed starts again. None is given twice,
+    and PORTS=FROM-TO has each of those who choose at the same time take from a part of its own."""
+    first, end = map(int, os.environ.get("PORTS", "20000-32000").split("-"))
     while True:
+        port = random.randrange(first, end)
         with socket.socket() as listener:
             try:
-                listener.bind(("127.0.0.1", random.randrange(20_000, 32_000)))
+                listener.bind(("127.0.0.1", port))
             except OSError:
                 continue
-            return listener.getsockname()[1]
+        if port not in given:
+            given.add(port)
+            return port
 
 
 class HubProcess:

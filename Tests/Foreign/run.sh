@@ -18,13 +18,14 @@ environment "foreign client" "$root/.build/foreign-venv" 'websockets>=13,<16' 'h
 tools "foreign client" nats-server redis-server
 cd "$root/Tests/Foreign"
 export LOCATIONHUB="$hub" PYTHONDONTWRITEBYTECODE=1
-# Both halves mostly wait, for restarts and for time to pass: side by side they take half as long.
+# Both halves mostly wait, for restarts and for time to pass: side by side they take half as long. Each has ports of its
+# own, as the tests of pages have that may run beside them.
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-"$python" -m unittest -v test_webhooks test_service >"$log" 2>&1 &
+PORTS=23000-26000 "$python" -m unittest -v test_webhooks test_service >"$log" 2>&1 &
 status=0
-"$python" -m unittest -v test_streams test_credentials test_backends test_foreign test_events test_transit test_tiles \
-  test_measuring || status=$?
+PORTS=20000-23000 "$python" -m unittest -v test_streams test_credentials test_backends test_foreign test_events \
+  test_transit test_tiles test_measuring || status=$?
 wait $! || status=$?
 cat "$log"
 exit $status

@@ -11,19 +11,24 @@ const top = new URL('../../../', import.meta.url).pathname;
 export const binary = process.env.HUB_BINARY ?? ['release', 'debug'].map(kind => `${top}.build/${kind}/locationhub`)
   .filter(existsSync).sort((a, b) => statSync(b).mtimeMs - statSync(a).mtimeMs)[0];
 
+const given = new Set();
 /**
  * A port that is free now, and that the system gives to nobody else: it takes those from 32,768 on
- * (`net.ipv4.ip_local_port_range`). So it is still free when a hub that was killed starts again.
+ * (`net.ipv4.ip_local_port_range`). So it is still free when a hub that was killed starts again. None is given twice;
+ * each of the processes that run side by side has a hundred of its own, above those of the foreign tests.
  */
 async function freePort() {
   for (;;) {
-    const port = 20000 + Math.floor(Math.random() * 12000);
+    const port = 26000 + process.pid % 60 * 100 + Math.floor(Math.random() * 100);
+    if (given.has(port)) continue;
     const server = net.createServer();
     const isFree = await new Promise(resolve => {
       server.once('error', () => resolve(false));
       server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)));
     });
-    if (isFree) return port;
+    if (!isFree) continue;
+    given.add(port);
+    return port;
   }
 }
 
