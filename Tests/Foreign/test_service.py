@@ -108,6 +108,7 @@ class ServiceManagers(unittest.TestCase):
         self.addCleanup(hub.kill)
         manager.next("WATCHDOG=1")
         hub.send_signal(19)
+        os.waitpid(hub.pid, os.WUNTRACED)  # all of its threads have stopped
         while select.select([manager.notices], [], [], 0)[0]:
             manager.notices.recv(4096)
         with self.assertRaises(AssertionError):
