@@ -146,7 +146,7 @@ class EventStreams(unittest.IsolatedAsyncioTestCase):
 
     async def test_cuts_lose_and_double_nothing(self):
         hub = Hub(journal=False)
-        async with httpx.AsyncClient(limits=httpx.Limits(max_connections=8)) as client:
+        async with httpx.AsyncClient(limits=httpx.Limits(max_connections=8), timeout=60) as client:
             # A stream is cut after each event or two; meanwhile events come without a pause.
             follower = Follower(client, hub, ["trip:C1", "fleet"], cut=lambda count: count >= 1 + follower.opened % 2)
             await post(client, hub, message("trip_status", "r", tripId="C1", status="requested", timestamp=1763680000000))
