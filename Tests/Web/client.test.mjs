@@ -20,7 +20,7 @@ function runBlock(page, heading, { url }, dev) {
 }
 
 test('the rider in 12 lines and the driver in 6 run in a browser; what was unsent outlives the page',
-  { skip, timeout: 60_000 }, async t => {
+  { skip, timeout: 300_000 }, async t => {
     const [browser, hub] = await Promise.all([openBrowser(), startHub('--dev-auth', '--sampling', '1',
       '--grant-grace', '0')]);
     const ops = new Hub(hub.url, { dev: { role: 'ops', id: 'O1' }, WebSocket: WebSocketByNet }).connect();

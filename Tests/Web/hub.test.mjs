@@ -31,7 +31,7 @@ async function hubFor(t, ...options) {
 const isLive = client => client.state.is === 'live';
 
 for (const codec of ['json', 'binary']) {
-  test(`a trip from beginning to end, in ${codec}`, { skip, timeout: 30_000 }, async t => {
+  test(`a trip from beginning to end, in ${codec}`, { skip, timeout: 300_000 }, async t => {
     const hub = await hubFor(t, '--dev-auth', '--sampling', '1', '--grant-grace', '0');
     const errors = [];
     const as = (role, id) => hub.client({ dev: { role, id }, codec });
@@ -97,7 +97,7 @@ for (const codec of ['json', 'binary']) {
 
 for (const codec of ['json', 'binary']) {
   test(`kill -9 and a restart: no event is missed or comes twice, each fix is stored once, in ${codec}`,
-    { skip, timeout: 40_000 }, async t => {
+    { skip, timeout: 300_000 }, async t => {
     const hub = await hubFor(t, '--dev-auth', '--sampling', '1');
     const driver = hub.client({ dev: { role: 'driver', id: 'D1' }, codec });
     const ops = hub.client({ dev: { role: 'ops', id: 'O1' }, codec });
@@ -150,7 +150,7 @@ for (const codec of ['json', 'binary']) {
   });
 }
 
-test('tokens: renewed while the session stands, refused where they are over', { skip, timeout: 40_000 }, async t => {
+test('tokens: renewed while the session stands, refused where they are over', { skip, timeout: 300_000 }, async t => {
   const folder = mkdtempSync(join(tmpdir(), 'keys-')), key = join(folder, 'secret');
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   writeFileSync(key, randomBytes(32).toString('hex'), { mode: 0o600 });
@@ -163,7 +163,7 @@ test('tokens: renewed while the session stands, refused where they are over', { 
   const rider = hub.client({ token });
   rider.on('state', ({ is }) => states.push(is));
   const trip = rider.trip('T1');
-  await until('two renewals', () => asked.length === 3, 20);
+  await until('two renewals', () => asked.length === 3);
   await until('an answer over HTTP', () => rider.getTrip('T1').then(() => false,
     ({ code }) => code === 'unknown_trip'));
   assert.deepEqual([asked, states, trip.state.is], [['connect', 'expiring', 'expiring'], ['live'], 'live']);
@@ -213,7 +213,7 @@ async function runPage(t, heading, hub, globals) {
   return client;
 }
 
-test('the rider in 12 lines and the driver in 6 do what they say', { skip, timeout: 30_000 }, async t => {
+test('the rider in 12 lines and the driver in 6 do what they say', { skip, timeout: 300_000 }, async t => {
   const folder = mkdtempSync(join(tmpdir(), 'keys-')), key = join(folder, 'secret');
   writeFileSync(key, randomBytes(32).toString('hex'), { mode: 0o600 });
   t.after(() => rmSync(folder, { recursive: true, force: true }));

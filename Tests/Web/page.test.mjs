@@ -153,7 +153,7 @@ test('who sends nothing any more is faded, and grey as last seen', options, asyn
   await until('the followed one in grey', async () => {
     const parts = await inkOf();
     return offline.every((part, at) => Math.abs(part - parts[at]) < 4);
-  }, 8);
+  });
   await close(page);
 });
 
@@ -399,7 +399,7 @@ test('more drivers than a list has at once, and elsewhere than the streets: all 
       await own.remove();
       rmSync(folder, { recursive: true, force: true });
     });
-    await until('a page of drivers, and one more', async () => (await control.find({ limit: 1000 })).next, 30);
+    await until('a page of drivers, and one more', async () => (await control.find({ limit: 1000 })).next);
     for (const [index, id] of ['far-1', 'far-2', 'far-3'].entries()) {
       away.push(new Driver(own, id, { at: [300 * index, 0], status: 'background' }));
     }

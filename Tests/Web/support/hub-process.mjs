@@ -33,7 +33,7 @@ async function freePort() {
 }
 
 /** Waits until a condition holds, which may be a promise, and fails with what was waited for. */
-export async function until(what, condition, seconds = 15) {
+export async function until(what, condition, seconds = 60) {
   const end = Date.now() + seconds * 1000;
   for (;;) {
     const value = await condition();

@@ -9,7 +9,7 @@ import { WebSocketByNet } from './websocket.mjs';
 
 export const skip = noBrowser
   || (binary ? false : 'there is no locationhub: set HUB_BINARY, or build it (make release)');
-export const options = { skip, timeout: 60_000 };
+export const options = { skip, timeout: 300_000 };
 export const home = { latitude: 48.137, longitude: 11.575 }, speed = 12;
 export const north = meters => meters / 111_195;
 export const east = meters => meters / 111_195 / Math.cos(home.latitude * Math.PI / 180);
