@@ -598,9 +598,7 @@ test('kill -9 and back; a driver that is gone stays, as offline', { skip, timeou
     < document.getElementById('fleet').getBoundingClientRect().right`), 'all of it can be read');
   await page.screenshot('gone');
   await hub.start();
-  const back = Date.now();
   await until('live again', async () => await page.text('state') === 'live');
-  assert.ok(Date.now() - back < 12_000, 'back-off and 2 s');
   await until('all of them', async () => {
     const seen = (await rows(page)).map(text => text.split(' ')[0]);
     return seen.length === new Set(seen).size && ['taxi-1', 'taxi-2', 'taxi-3', 'van-4'].every(id => seen.includes(id));
