@@ -205,9 +205,10 @@ class World:
         return self
 
     async def drive(self, seconds, each=None, only=None):
-        """Five fixes a second of each driver whose hub is there; `each` is called with each step. `only`: one hub's."""
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
+        """Five fixes a second of each driver whose hub is there; `each` is called with each step. `only`: one hub's.
+        All of them, however long that takes."""
+        end, last = time.monotonic() + seconds, self.step + 4 * seconds
+        while time.monotonic() < end or self.step < last:
             self.step += 1
             for name, driver in self.drivers.items():
                 if driver.close_code is None and only in (None, name):
@@ -302,14 +303,14 @@ class Crossing(unittest.IsolatedAsyncioTestCase):
         # What is still sent says that the hub is there, and is no more while the driver drives than while it stands.
         loads = {}
         for name, work in [("stands", asyncio.sleep(2)), ("drives", self.world.drive(2, only="hub-a"))]:
-            before = hub.metrics()
+            before, start = hub.metrics(), time.monotonic()
             await work
-            after = hub.metrics()
+            after, passed = hub.metrics(), time.monotonic() - start
             frames, size, states = (
                 after[f"cluster_{figure}_total"] - before[f"cluster_{figure}_total"]
                 for figure in ("frames_out", "bytes_out", "states_out"))
             self.assertEqual(states, 0)
-            loads[name] = (frames, size / frames)
+            loads[name] = (2 * frames / passed, size / frames)
         # A record of control may be among them.
         self.assertLess(loads["drives"][1], loads["stands"][1] * 1.1, "bytes of a frame")
         self.assertLessEqual(loads["drives"][0], loads["stands"][0] + 6, "frames: four a second and hub")
@@ -362,16 +363,20 @@ class Crossing(unittest.IsolatedAsyncioTestCase):
             await free.fix(step)
 
         await self.world.drive(4, each)
+        await eventually(
+            lambda: all(set(client.map.drivers) == drivers | {"free"} for client in maps.values()), 3,
+            "all are on maps")
         late = []
         for client in maps.values():
             self.assertEqual(set(client.map.drivers), drivers | {"free"})
             late += [time.time() - driver["timestamp"] / 1000 for _, driver in client.map.drivers.values()]
         self.assertLess(max(late), within(3))
         print(f"\n  places on maps of all hubs are {statistics.median(late):.1f} s old, {max(late):.1f} s at most")
+        await eventually(
+            lambda: all(len(client.map.drivers) == 1 for client in riders.values()), 3, "riders see one")
         for client in riders.values():
-            self.assertEqual(len(client.map.drivers), 1)
             self.assertNotIn("free", client.map.drivers)
-        self.assertEqual(sum(counters.map.counts.values()), 4)
+        await eventually(lambda: sum(counters.map.counts.values()) == 4, 3, "all are counted")
         self.assert_listed()
         # To another hub: it is on each map once, and continues.
         moved = await Client(hubs["hub-c"], "driver", "free").open()
@@ -385,7 +390,7 @@ class Crossing(unittest.IsolatedAsyncioTestCase):
 
         await self.world.drive(4, elsewhere)
         self.assertTrue(all(len(client.map.drivers) == 1 for client in riders.values()))
-        self.assertEqual(free.close_code, 4409)
+        await eventually(lambda: free.close_code == 4409, 3, "its session elsewhere has ended")
         # A hub dies: its drivers are gone from the others' maps, and nobody else is.
         dead = hubs["hub-c"]
         dead.kill()
@@ -467,22 +472,23 @@ class Crossing(unittest.IsolatedAsyncioTestCase):
         await ops.subscribe("raw:driver-hub-a")
         before = ops.raw.get("raw:driver-hub-a", 0)
         await self.world.drive(2)
-        self.assertGreater(ops.raw.get("raw:driver-hub-a", 0), before + 5)
+        await eventually(lambda: ops.raw.get("raw:driver-hub-a", 0) > before + 5, 1, "what it measured")
 
     async def test_figures_are_of_all_hubs_and_so_is_the_fleet_once_a_second(self):
         ops = self.world.watchers["hub-b"]
         await ops.subscribe("fleet")
         await ops.subscribe("stats")
+        start = time.monotonic()
         await self.world.drive(6)
-        newest = ops.figures[-1]
-        self.assertEqual(newest["hubs"], len(NAMES))
-        self.assertEqual(newest["sessions"]["driver"], len(NAMES))
-        self.assertGreaterEqual(newest["fixes"], 8)
-        self.assertGreater(newest["p50"], 0)
+        passed, most = time.monotonic() - start, max(ops.figures, key=lambda second: second["fixes"])
+        self.assertEqual(most["hubs"], len(NAMES))
+        self.assertEqual(most["sessions"]["driver"], len(NAMES))
+        self.assertGreaterEqual(most["fixes"], 8)
+        self.assertGreater(most["p50"], 0)
         self.assertEqual(set(ops.fleet), {f"driver-{name}" for name in NAMES})
         self.assertGreater(ops.fleet["driver-hub-b"], 15)
         for name in ["hub-a", "hub-c"]:
-            self.assertIn(ops.fleet[f"driver-{name}"], range(3, 8))
+            self.assertIn(ops.fleet[f"driver-{name}"], range(3, int(passed) + 2))
         self.assertEqual(ops.faults, [])
 
     async def test_moves_of_all_trips_come_to_each_hub_under_the_same_numbers(self):
@@ -908,7 +914,7 @@ class OfferTests(unittest.IsolatedAsyncioTestCase):
         first, second, third = [
             await self.driver(number, name, 10 * number) for number, name in enumerate(["hub-b", "hub-c", "hub-b"])]
         await asyncio.sleep(1)
-        self.request("hub-a", "t1", duration=60)
+        self.request("hub-a", "t1", duration=120)
         way = await eventually(lambda: first.offers == [("t1", "made")], 3, "the nearest has an offer")
         print(f"\n  from the request to a driver of another hub: {way * 1000:.0f} ms")
         await first.send("offer_decline", tripId="t1")

@@ -318,6 +318,10 @@ class HubTests(Faults):
                 for client in pair:
                     await client.fix(number * 7 + step * 3)
             await asyncio.sleep(0.2)
+        count = 20 * len(drivers) + len(NAMES)
+        for those in ([alone], self.hubs.values()):
+            await eventually(
+                lambda: sum(hub.figure("fixes_received_total") for hub in those) >= count, 5, "they have all fixes")
         await asyncio.sleep(1.5)
 
         def ask(hub, path):
@@ -358,8 +362,8 @@ class DemoTests(unittest.TestCase):
         folder = os.path.dirname(os.path.abspath(__file__))
         with tempfile.TemporaryDirectory(prefix="demo-") as temporary:
             demo = subprocess.run(
-                [sys.executable, f"{folder}/demo.py", "--hub", HUB, "--drivers", "40", "--duration", "9"],
-                capture_output=True, text=True, timeout=120, env={**os.environ, "TMPDIR": temporary})
+                [sys.executable, f"{folder}/demo.py", "--hub", HUB, "--drivers", "40", "--duration", "15"],
+                capture_output=True, text=True, timeout=300, env={**os.environ, "TMPDIR": temporary})
             self.assertEqual(demo.returncode, 0, demo.stdout + demo.stderr)
             self.assertEqual(os.listdir(temporary), [], "it removes its files")
             left = [line for line in subprocess.check_output(["ps", "-eo", "args"], text=True).splitlines()
