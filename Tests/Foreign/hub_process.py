@@ -49,7 +49,7 @@ class HubProcess:
 
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
-        status = self.process.wait(20)
+        status = self.process.wait(60)
         self.process.stdout.close()
         self.folder.cleanup()
         assert status == 0, "SIGTERM ends the hub in order"

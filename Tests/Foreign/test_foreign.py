@@ -105,7 +105,7 @@ class ForeignClient(unittest.IsolatedAsyncioTestCase):
     def tearDown(self):
         if self.hub.poll() is None:
             self.hub.send_signal(signal.SIGTERM)
-        self.assertEqual(self.hub.wait(10), 0, "SIGTERM ends the hub in order")
+        self.assertEqual(self.hub.wait(60), 0, "SIGTERM ends the hub in order")
         self.hub.stdout.close()
 
     def connect(self, role, identity, **options):
@@ -248,7 +248,7 @@ class ForeignTracks(unittest.TestCase):
 
     def tearDown(self):
         self.hub.send_signal(signal.SIGTERM)
-        self.assertEqual(self.hub.wait(10), 0)
+        self.assertEqual(self.hub.wait(60), 0)
         self.hub.stdout.close()
         shutil.rmtree(self.directory)
 
@@ -305,7 +305,7 @@ class ForeignTLS(unittest.IsolatedAsyncioTestCase):
 
     def tearDown(self):
         self.hub.send_signal(signal.SIGTERM)
-        self.assertEqual(self.hub.wait(10), 0, "SIGTERM ends the hub in order")
+        self.assertEqual(self.hub.wait(60), 0, "SIGTERM ends the hub in order")
         self.hub.stdout.close()
         self.folder.cleanup()
 
@@ -361,7 +361,7 @@ class ForeignCertificates(unittest.TestCase):
     def tearDown(self):
         if self.hub:
             self.hub.send_signal(signal.SIGTERM)
-            self.assertEqual(self.hub.wait(10), 0, "SIGTERM ends the hub in order")
+            self.assertEqual(self.hub.wait(60), 0, "SIGTERM ends the hub in order")
             self.hub.stdout.close()
         self.folder.cleanup()
 

@@ -53,7 +53,7 @@ running+=("$HUB_PID")
 read -r line <&"${HUB[0]}"
 url=ws://$(sed 's|.*ws://\([^/]*\)/.*|\1|' <<< "$line")/v1/ws
 
-timeout 60 "$programs/Check" "$url"
+timeout 300 "$programs/Check" "$url"
 
 # A rider's program must come to see what the driver's last line brings about.
 meet() {
@@ -61,8 +61,8 @@ meet() {
   # Line by line: what is printed into a file is kept back otherwise.
   HUB_URL=$url stdbuf -oL "$programs/$rider" > "$rider.out" 2>&1 &
   running+=($!)
-  HUB_URL=$url timeout 60 "$programs/$driver" > "$driver.out" 2>&1 || { cat "$driver.out"; exit 1; }
-  local deadline=$((SECONDS + 30))
+  HUB_URL=$url timeout 300 "$programs/$driver" > "$driver.out" 2>&1 || { cat "$driver.out"; exit 1; }
+  local deadline=$((SECONDS + 120))
   until grep -q "$expected" "$rider.out"; do
     [ $SECONDS -lt $deadline ] || { echo "foreign package: $rider has not seen $expected:"; cat "$rider.out"; exit 1; }
     sleep 0.1
