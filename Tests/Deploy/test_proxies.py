@@ -24,7 +24,7 @@ POSITIONS = int(os.environ.get("POSITIONS", "40"))
 
 def raw_status(site, name, path, **headers):
     """The status of a path that no client library has made neat."""
-    connection = http.client.HTTPSConnection("localhost", site.ports[name], context=site.trust[name], timeout=10)
+    connection = http.client.HTTPSConnection("localhost", site.ports[name], context=site.trust[name], timeout=60)
     try:
         connection.request("GET", path, headers=headers)
         return connection.getresponse().status
@@ -123,23 +123,23 @@ class Proxies(unittest.IsolatedAsyncioTestCase):
                 wait_until(lambda: site.hub.figure('sessions{role="ops"}') == 0, 10, "the sessions are closed")
 
     async def test_haproxy_takes_the_hub_out_before_its_sessions_are_told(self):
-        with Site("--drain-delay", "8") as site:
+        with Site("--drain-delay", "20") as site:
             token = site.hub.token("ops", "o1")
             async with self.connect(site, "haproxy", token) as behind, self.connect(site, "nginx", token) as beside:
                 site.hub.process.terminate()
-                end = time.monotonic() + 20
+                end = time.monotonic() + 15
                 while raw_status(site, "haproxy", "/healthz") != 503:
                     self.assertLess(time.monotonic(), end, "HAProxy never takes the hub out")
                     await asyncio.sleep(0.05)
                 self.assertEqual(site.hub.get("/healthz")[0], 200, "the hub still serves")
-                await asyncio.wait_for(await behind.ping(), 5)
+                await asyncio.wait_for(await behind.ping(), 20)
                 self.assertIsNone(behind.close_code, "its sessions go on")
                 for socket in (behind, beside):
                     with self.assertRaises(websockets.ConnectionClosed):
                         while True:
-                            await asyncio.wait_for(socket.recv(), 20)
+                            await asyncio.wait_for(socket.recv(), 60)
                     self.assertEqual(socket.close_code, 1001)
-            self.assertEqual(site.hub.process.wait(10), 0)
+            self.assertEqual(site.hub.process.wait(60), 0)
             site.hub.start()
             wait_until(lambda: raw_status(site, "haproxy", "/healthz") == 200, 10, "HAProxy takes the hub in again")
             wait_until(lambda: raw_status(site, "nginx", "/healthz") == 200, 20, "nginx reaches the hub again")
