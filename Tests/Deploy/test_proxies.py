@@ -18,7 +18,8 @@ from test_foreign import Client, fix
 
 from deployment import PROXIES, Site, edited, needs, read, run, wait_until, write
 
-# For a p99 that says something; it and the median are asserted from 200 on, for which nothing else should run on the machine.
+# For a p99 that says something; it and the median are asserted from 200 on, for which nothing else should run on the
+# machine.
 POSITIONS = int(os.environ.get("POSITIONS", "40"))
 
 

@@ -28,9 +28,9 @@ test('the fleet: list, counts, figures, states; drivers of each status', options
   await until('drivers', async () => (await rows(page)).length === 5);
   await live(page);
   await until('counts', async () => `${await chips(page)}` === '2,1,1,1,0');
-  assert.match(await row(page, 'taxi-1'), /^taxi-1 Available \d+ km\/h now$/);
+  await until('a position of now', async () => /^taxi-1 Available \d+ km\/h now$/.test(await row(page, 'taxi-1')));
   await until('trips', async () => /^taxi-2 To dropoff/.test(await row(page, 'taxi-2')));
-  assert.match(await row(page, 'van-5'), /stopped/);
+  await until('one that stands', async () => /stopped/.test(await row(page, 'van-5')));
   assert.equal(await page.text('shown'), '5 in view');
   const figures = await until('figures', async () => {
     const texts = await page.value(`[...document.querySelectorAll('.tile')].map(tile => tile.innerText)`);
@@ -61,7 +61,8 @@ test('following: the camera goes along until a pan, and comes back', options, as
   assert.match(await page.text('eta'), /^\d+ min\s+to dropoff at .*\s+.* · direct/);
   assert.match(await page.text('trip'), /To dropoff/);
   assert.equal(await page.value(`document.querySelectorAll('#steps .done').length`), 5);
-  assert.match(await page.text('facts'), /Speed\n\d+ km\/h\nHeading\n0° N\nPosition\nnow\nAccuracy\n±[\d.]+ m/);
+  const facts = /Speed\n\d+ km\/h\nHeading\n0° N\nPosition\nnow\nAccuracy\n±[\d.]+ m/;
+  await until('its facts', async () => facts.test(await page.text('facts')));
   await until('the camera', async () => {
     const now = await page.value('performance.now()');
     await page.until(`written.get('taxi-2').at(-1)[0] > ${now + 700}`);
@@ -122,8 +123,8 @@ test('who sends nothing any more is faded, and grey as last seen', options, asyn
   });
   const page = await browser.open(`${own.http}/`);
   await until('drivers', async () => (await rows(page)).length === 3);
-  assert.match(await row(page, 'b-faded'), /stopped 2\d s ago$/);
-  assert.match(await row(page, 'c-grey'), /stopped last seen [78]\d s ago$/);
+  assert.match(await row(page, 'b-faded'), /stopped [2-5]\d s ago$/);
+  assert.match(await row(page, 'c-grey'), /stopped last seen ([7-9]\d s|\d min) ago$/);
   // Colour and strength where the arrow is, above its label.
   const inks = await until('arrows', () => page.value(`(() => {
     const places = ['a-fresh', 'b-faded', 'c-grey'].map(id => written.get(id)?.at(-1));
