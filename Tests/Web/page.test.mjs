@@ -40,7 +40,11 @@ test('the fleet: list, counts, figures, states; drivers of each status', options
   await page.until(`[...written.keys()].some(text => /^<img src=x onerror=alert.1.>: \\d+ inside$/.test(text))`);
   const [, x, y] = await page.value(`[...written].find(([text]) => text.startsWith('<img'))[1].at(-1)`);
   await page.press(x + 60, y + 60);
-  await until('who is inside', async () => (await page.text('toast')).startsWith(`${hostile}: taxi-1, taxi-2`));
+  // Half a minute after their start they have left it again.
+  await until('who is inside', async () => {
+    const said = await page.text('toast');
+    return ['taxi-', 'none in view'].some(who => said.startsWith(`${hostile}: ${who}`));
+  });
   assert.equal(await page.value('document.querySelectorAll("img").length'), 0);
   await page.click('.tile:nth-child(4)');
   assert.match(await page.text('chart'), /Latency p99/);
@@ -103,7 +107,9 @@ test('following: the camera goes along until a pan, and comes back', options, as
   // Where a fence's label is, in a frame that began after what was done.
   const fixed = async () => {
     const done = await page.value('performance.now()');
-    return (await until('a frame', async () => (await since(page, `${hostile}: 3 inside`, done + 20)).at(-1))).slice(1);
+    // With any number of drivers: they leave it one after the other.
+    return (await until('a frame', () => page.value(`[...written].filter(([text]) => / inside$/.test(text))
+      .map(([, places]) => places.at(-1)).find(([at]) => at > ${done + 20})`))).slice(1);
   };
   const beside = await fixed();
   await page.key('Escape');
