@@ -89,7 +89,7 @@ extension EndToEnd.HeartbeatAndDrain {
   /// A process that drains for longer than any test takes.
   private func drainingLong(loops: Int) throws -> HubProcess {
     let hub = try HubProcess([
-      "serve", "--port", "0", "--dev-auth", "--loops", "\(loops)", "--drain-delay", "600", "--sampling", "4",
+      "serve", "--port", "0", "--dev-auth", "--loops", "\(loops)", "--drain-delay", "300", "--sampling", "4",
     ])
     try hub.waitUntilItListens()
     return hub
