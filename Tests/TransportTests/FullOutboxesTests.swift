@@ -62,8 +62,8 @@ import Testing
     /// Three that read nothing, with so much unsent together.
     func hoarders(_ bytes: Int) throws -> [Reader] {
       let readers = try (0..<3).map { _ in try connect() }
-      while unsent < bytes { for reader in readers { send(count: 2000, to: reader.id) } }
-      #expect(recorder.overflowed.isEmpty)
+      for _ in 0..<1000 where unsent < bytes { for reader in readers { send(count: 2000, to: reader.id) } }
+      try #require(unsent >= bytes && recorder.overflowed.isEmpty)
       return readers
     }
 
@@ -76,7 +76,8 @@ import Testing
         recorder.send(frames[frames.count - 1].bytes, to: reader.id)
         turn()
       }
-      while !loop.isBlocked(reader.id) { send(5000) }
+      for _ in 0..<1000 where !loop.isBlocked(reader.id) { send(5000) }
+      try #require(loop.isBlocked(reader.id))
       for _ in 0..<80 { send(1000) }
       #expect(!recorder.overflowed.contains(reader.id) && loop.counters.overflowedTogether == 1)
       // The rest of a frame that has begun is kept whatever the limit says: one a connection.
@@ -88,7 +89,8 @@ import Testing
   @Test func `a frame larger than the limit overflows behind another`() throws {
     let scene = try Scene()
     let reader = try scene.connect()
-    while !scene.loop.isBlocked(reader.id) { scene.send(count: 5000, to: reader.id) }
+    for _ in 0..<1000 where !scene.loop.isBlocked(reader.id) { scene.send(count: 5000, to: reader.id) }
+    try #require(scene.loop.isBlocked(reader.id))
     let waiting = scene.loop.pendingBytes(reader.id)
     scene.send(count: 350_000, to: reader.id)
     #expect(scene.recorder.overflowed == [reader.id] && scene.loop.pendingBytes(reader.id) == waiting)
@@ -97,11 +99,12 @@ import Testing
   @Test func `all outboxes together have a limit, too`() throws {
     let scene = try Scene()
     let readers = try (0..<4).map { _ in try scene.connect() }
-    while scene.recorder.overflowed.isEmpty {
+    for _ in 0..<1000 where scene.recorder.overflowed.isEmpty {
       for reader in readers { scene.recorder.send([UInt8](repeating: 1, count: 10_000), to: reader.id) }
       scene.turn()
       #expect(scene.unsent <= 500_000 + 4 * 10_064)
     }
+    try #require(!scene.recorder.overflowed.isEmpty)
     #expect(scene.loop.counters.overflowedTogether == scene.loop.counters.overflowed)
     #expect(readers.allSatisfy { scene.loop.pendingBytes($0.id) < 300_000 })
     for reader in readers { scene.loop.abort(reader.id) }
@@ -154,9 +157,10 @@ import Testing
     let scene = try Scene()
     let hoarders = try scene.hoarders(400_000)
     let small = try scene.connect()
-    while !scene.loop.isBlocked(small.id) { scene.send(count: 5000, to: small.id) }
+    for _ in 0..<1000 where !scene.loop.isBlocked(small.id) { scene.send(count: 5000, to: small.id) }
     scene.send(2, count: 1000, to: small.id, key: 7)
-    while scene.unsent + 1064 < 500_000 { scene.send(count: 900, to: hoarders[0].id) }
+    for _ in 0..<1000 where scene.unsent + 1064 < 500_000 { scene.send(count: 900, to: hoarders[0].id) }
+    try #require(scene.loop.isBlocked(small.id) && scene.unsent + 1064 >= 500_000)
     #expect(scene.recorder.overflowed.isEmpty)
     for _ in 0..<20 { scene.send(3, count: 1000, to: small.id, key: 7) }
     #expect(scene.recorder.overflowed.isEmpty && scene.loop.counters.conflated == 20)

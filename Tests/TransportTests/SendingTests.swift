@@ -183,7 +183,7 @@ struct TestFrame: Equatable {
     var limits = EventLoopLimits()
     limits.outboxBytesPerConnection = 100_000
     limits.kernelSendBufferBytes = 16 * 1024
-    let pair = try Pair(server: limits)
+    let pair = try Pair(client: limits)
     let id = try pair.client.connect(pair.address)
     // A connection that is not there yet: nothing can have left.
     pair.atClient.send([UInt8](repeating: 7, count: 2_000_000), to: id)

@@ -52,8 +52,9 @@ async function world(t, ...options) {
   /** What came to the rider while something went on: positions, and the seconds of the hub. */
   const during = async work => {
     const [before, seconds] = [sent.length, stats.length];
-    const result = await work(), due = sent.slice(before);
+    const result = await work(), due = sent.slice(before), end = Date.now();
     await until(`${due.length} positions`, () => due.filter(time => !received.has(time)).length <= 2);
+    await until('a position from behind it', () => [...received].some(time => time > end));
     return { result, seconds: stats.slice(seconds) };
   };
   return { hub, ops, as, during };

@@ -15,11 +15,12 @@ const given = new Set();
 /**
  * A port that is free now, and that the system gives to nobody else: it takes those from 32,768 on
  * (`net.ipv4.ip_local_port_range`). So it is still free when a hub that was killed starts again. None is given twice;
- * each of the processes that run side by side has a hundred of its own, above those of the foreign tests.
+ * each process takes from a hundred by its id, above those of the foreign tests, so that two side by side seldom share.
  */
 async function freePort() {
   for (;;) {
     const port = 26000 + process.pid % 60 * 100 + Math.floor(Math.random() * 100);
+    if (given.size === 100) throw new Error('no port is left');
     if (given.has(port)) continue;
     const server = net.createServer();
     const isFree = await new Promise(resolve => {
